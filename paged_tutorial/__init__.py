@@ -1,0 +1,63 @@
+"""Build the memory system of an LLM serving engine, and run it on a real model."""
+
+from .attention import (
+    Batch,
+    Partial,
+    dense_attention,
+    merge_partials,
+    paged_attention_blocks,
+    paged_attention_gather,
+    partial_attention,
+)
+from .cache import PagedKVCache
+from .engine import Completion, PagedEngine
+from .hashing import BlockIndex, BlockName
+from .invariants import InvariantError, check_invariants
+from .lru import LRUManager
+from .model import DenseKV, ModelConfig, Transformer, random_model
+from .page_table import PageTable, blocks_needed
+from .paged_batch import PagedBatch
+from .pool import BlockPool, OutOfBlocksError
+from .recompute import compute, fill
+from .scheduler import Request, Scheduler
+from .trace import Event, Trace
+from .weights import SMOLLM2, ModelFileError, Tokenizer, load_smollm2
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SMOLLM2",
+    "Batch",
+    "BlockIndex",
+    "BlockName",
+    "BlockPool",
+    "Completion",
+    "DenseKV",
+    "Event",
+    "InvariantError",
+    "LRUManager",
+    "ModelConfig",
+    "ModelFileError",
+    "OutOfBlocksError",
+    "PageTable",
+    "PagedBatch",
+    "PagedEngine",
+    "PagedKVCache",
+    "Partial",
+    "Request",
+    "Scheduler",
+    "Tokenizer",
+    "Trace",
+    "Transformer",
+    "check_invariants",
+    "compute",
+    "blocks_needed",
+    "dense_attention",
+    "fill",
+    "load_smollm2",
+    "merge_partials",
+    "paged_attention_blocks",
+    "paged_attention_gather",
+    "partial_attention",
+    "random_model",
+]

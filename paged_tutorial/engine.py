@@ -1,0 +1,351 @@
+"""PagedEngine: many requests, one model, one pool of blocks.
+
+In English, a step: the scheduler says which positions of which requests are to be computed.
+All of them go through the model in one ragged batch. Every request whose last token was
+among them gets a new token; a request that reached its end gives its blocks back at once.
+
+Prefill, decode, a chunk of a long prompt, coming back after preemption and the repair of
+evicted blocks are all this one step. They differ only in the positions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .attention import paged_attention_gather
+from .cache import PagedKVCache
+from .checks import check_integer, check_number, check_tokens
+from .model import Transformer
+from .page_table import blocks_needed
+from .pool import BlockPool
+from .sampling import sample
+from .scheduler import Request, Scheduler
+from .trace import Event, Observer
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The answer to one request and what it cost. Times in seconds.
+
+    text: None without a tokenizer; finish_reason: "stop", "length" or "aborted"
+    cached_tokens: positions found in the pool, at every admission; computed_tokens: positions
+    the model ran on, of which recomputed_tokens had been computed before and were lost
+    time_to_first_token: None if there is none; time_per_output_token: None for one token
+    """
+
+    request_id: Hashable
+    prompt_tokens: list[int]
+    tokens: list[int]
+    text: str | None
+    finish_reason: str
+    cached_tokens: int
+    computed_tokens: int
+    recomputed_tokens: int
+    preemptions: int
+    time_to_first_token: float | None
+    time_per_output_token: float | None
+
+
+class PagedEngine:
+    """Runs requests on a model with a pool of `num_blocks` blocks.
+
+    pool: your own block pool instead of `num_blocks` and `block_size`
+    holes: use resident blocks after a missing one, and compute only the holes
+    max_batch_size: requests that run at the same time, at most
+    max_step_tokens: positions per step at most; longer prompts are computed in chunks
+    attention: the paged attention function
+    tokenizer: needed for prompts and answers as text
+    observer: called with every Event, for instance a Trace
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        num_blocks: int | None = None,
+        block_size: int = 16,
+        *,
+        pool: BlockPool | None = None,
+        holes: bool = True,
+        max_batch_size: int = 16,
+        max_step_tokens: int | None = None,
+        attention=paged_attention_gather,
+        tokenizer=None,
+        observer: Observer | None = None,
+    ) -> None:
+        config = model.config
+        if pool is None:
+            pool = BlockPool(
+                num_blocks,
+                block_size,
+                num_layers=config.num_layers,
+                num_kv_heads=config.num_kv_heads,
+                head_dim=config.head_dim,
+                observer=observer,
+            )
+        if max_step_tokens is not None:
+            check_integer("max_step_tokens", max_step_tokens, 1)
+        self.model = model
+        self.tokenizer = tokenizer
+        self.observer = observer
+        self.cache = PagedKVCache(pool, holes=holes, attention=attention, observer=observer)
+        self.scheduler = Scheduler(
+            self.cache,
+            check_integer("max_batch_size", max_batch_size, 1),
+            max_step_tokens,
+            observer,
+        )
+        self.requests: dict[Hashable, Request] = {}
+        self.completions: dict[Hashable, Completion] = {}
+        self._numbers = itertools.count()
+        self._totals = dict.fromkeys(
+            ("steps", "cached_tokens", "computed_tokens", "recomputed_tokens", "new_tokens"), 0
+        )
+
+    # -- requests in -------------------------------------------------------------------
+
+    def add(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        request_id: Hashable = None,
+        max_new_tokens: int = 64,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop_tokens: Iterable[int] | None = None,
+        salt: str = "",
+        adapter: str = "",
+    ) -> Hashable:
+        """Put a request in line. Returns its id, a number if none is given.
+
+        Raises TypeError or ValueError (nothing changes) for a bad argument, for a request id
+        in use, and for a request that could never fit into the context or into the pool.
+        """
+        request = self._checked_request(
+            prompt, max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter
+        )
+        if request_id is None:
+            request_id = next(n for n in self._numbers if n not in self.requests)
+        if request_id in self.requests:
+            raise ValueError(f"request {request_id!r} is in the engine already")
+        request.request_id = request_id
+        self.completions.pop(request_id, None)
+        self.requests[request_id] = request
+        self.scheduler.waiting.append(request)
+        return request_id
+
+    def _checked_request(
+        self, prompt, max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter
+    ) -> Request:
+        if isinstance(prompt, str):
+            if self.tokenizer is None:
+                raise TypeError("a prompt as text needs an engine with a tokenizer")
+            prompt = self.tokenizer.encode(prompt)
+        vocabulary_size = self.model.config.vocabulary_size
+        prompt = check_tokens("prompt", prompt, vocabulary_size)
+        check_integer("max_new_tokens", max_new_tokens, 1)
+        check_number("temperature", temperature, 0)
+        check_number("top_p", top_p, 0, 1)
+        check_integer("seed", seed, 0)
+        if stop_tokens is None:
+            stop_tokens = () if self.tokenizer is None else (self.tokenizer.end_of_text,)
+        for name, value in (("salt", salt), ("adapter", adapter)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be text, not {value!r}")
+        # The last new token is returned and never looked at again: it needs no slot.
+        longest = len(prompt) + max_new_tokens - 1
+        context = self.model.config.context_length
+        if longest > context:
+            raise ValueError(
+                f"prompt of {len(prompt)} plus {max_new_tokens} new tokens needs "
+                f"{longest} positions; the model's context has {context}"
+            )
+        pool = self.cache.pool
+        needed = blocks_needed(longest, pool.block_size)
+        if needed > pool.num_blocks:
+            raise ValueError(
+                f"prompt of {len(prompt)} plus {max_new_tokens} new tokens needs "
+                f"{needed} blocks of {pool.block_size}; the pool has {pool.num_blocks}"
+            )
+        return Request(
+            None,
+            prompt,
+            max_new_tokens,
+            temperature,
+            top_p,
+            seed,
+            frozenset(
+                check_integer("stop token", t, 0, vocabulary_size - 1) for t in stop_tokens
+            ),
+            salt,
+            adapter,
+        )
+
+    # -- work --------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request waits or runs."""
+        return bool(self.requests)
+
+    def step(self) -> list[tuple[Hashable, int]]:
+        """Run the model once. Returns (request id, new token) of each request that got one."""
+        plan = self.scheduler.schedule()
+        if not plan:
+            return []
+        for request, positions in plan:
+            self._count(request, positions)
+        batch = self.cache.batch([(request.request_id, chosen) for request, chosen in plan])
+        last_rows = batch.batch.query_start[1:] - 1
+        complete = [
+            index
+            for index, (request, positions) in enumerate(plan)
+            if positions[-1] == len(request.prompt) + len(request.generated) - 1
+        ]
+        logits = self.model.forward(
+            batch.tokens, batch.positions, batch, rows=last_rows[complete]
+        )
+        for request, positions in plan:
+            self.cache.commit(request.request_id, positions)
+        self._totals["steps"] += 1
+        return [
+            self._append_token(plan[index][0], row)
+            for index, row in zip(complete, logits, strict=True)
+        ]
+
+    def _count(self, request: Request, positions: list[int]) -> None:
+        lost = self.cache.lost_positions(request.request_id)
+        again = sum(p < request.highest_computed or p in lost for p in positions)
+        request.computed_tokens += len(positions)
+        request.recomputed_tokens += again
+        request.highest_computed = max(request.highest_computed, positions[-1] + 1)
+        if self.observer is not None:
+            if again:
+                self.observer(Event("recompute", request.request_id, tokens=again))
+            if again < len(positions):
+                fresh = len(positions) - again
+                self.observer(Event("compute", request.request_id, tokens=fresh))
+
+    def _append_token(self, request: Request, logits) -> tuple[Hashable, int]:
+        token = sample(
+            logits,
+            request.temperature,
+            request.top_p,
+            request.seed,
+            len(request.prompt) + len(request.generated),
+        )
+        request.generated.append(token)
+        request.token_times.append(time.perf_counter())
+        if self.observer is not None:
+            self.observer(Event("token", request.request_id, tokens=token))
+        if token in request.stop_tokens:
+            self._finish(request, "stop")
+        elif len(request.generated) == request.max_new_tokens:
+            self._finish(request, "length")
+        return request.request_id, token
+
+    def abort(self, request_id: Hashable) -> Completion:
+        """End a request now and release its blocks. Raises KeyError if there is none."""
+        if request_id not in self.requests:
+            raise KeyError(f"request {request_id!r} is not in the engine")
+        return self._finish(self.requests[request_id], "aborted")
+
+    def _finish(self, request: Request, reason: str) -> Completion:
+        self.scheduler.remove(request)
+        del self.requests[request.request_id]
+        request.finish_reason = reason
+        if self.observer is not None:
+            self.observer(Event("finish", request.request_id))
+        for name in ("cached_tokens", "computed_tokens", "recomputed_tokens"):
+            self._totals[name] += getattr(request, name)
+        self._totals["new_tokens"] += len(request.generated)
+        completion = self._completion(request)
+        self.completions[request.request_id] = completion
+        return completion
+
+    def _completion(self, request: Request) -> Completion:
+        times = request.token_times
+        first = times[0] - request.arrival_time if times else None
+        per_token = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else None
+        return Completion(
+            request.request_id,
+            request.prompt,
+            request.generated,
+            None if self.tokenizer is None else self.tokenizer.decode(request.generated),
+            request.finish_reason,
+            request.cached_tokens,
+            request.computed_tokens,
+            request.recomputed_tokens,
+            request.preemptions,
+            first,
+            per_token,
+        )
+
+    # -- answers out -------------------------------------------------------------------
+
+    def generate(
+        self, prompts: Sequence[str | Sequence[int]], *, progress: bool = False, **options
+    ) -> list[Completion]:
+        """Run several prompts to their end, together. Options are those of `add`.
+
+        Raises ValueError for an empty list, and whatever `add` raises, before anything runs.
+        """
+        if isinstance(prompts, str) or not len(prompts):
+            raise ValueError(f"prompts must be a list of at least 1 prompt, got {prompts!r}")
+        added: list[Hashable] = []
+        try:
+            for prompt in prompts:
+                added.append(self.add(prompt, **options))
+            with self._progress_bar(len(added), progress) as bar:
+                while left := sum(request_id in self.requests for request_id in added):
+                    bar.update(len(added) - left - bar.n)
+                    self.step()
+                bar.update(len(added) - bar.n)
+        finally:
+            for request_id in added:
+                if request_id in self.requests:
+                    self.abort(request_id)
+        return [self.completions.pop(request_id) for request_id in added]
+
+    @staticmethod
+    def _progress_bar(total: int, visible: bool):
+        from tqdm.auto import tqdm
+
+        return tqdm(total=total, unit="answer", disable=not visible)
+
+    def stream(self, prompt: str | Sequence[int], **options) -> Iterator[str | int]:
+        """Run one prompt and yield each new piece of text, or each token without a tokenizer.
+
+        Leaving the loop early aborts the request.
+        """
+        request_id = self.add(prompt, **options)
+        request = self.requests[request_id]
+        written = ""
+        try:
+            while request.finish_reason is None:
+                for owner, token in self.step():
+                    if owner != request_id:
+                        continue
+                    if self.tokenizer is None:
+                        yield token
+                        continue
+                    text = self.tokenizer.decode(request.generated)
+                    # A character may take several tokens; wait until it is whole.
+                    if not text.endswith("\N{REPLACEMENT CHARACTER}") and text != written:
+                        yield text[len(written) :]
+                        written = text
+        finally:
+            if request_id in self.requests:
+                self.abort(request_id)
+
+    @property
+    def metrics(self) -> dict[str, int]:
+        """Totals over finished requests, and the state of the pool."""
+        return {
+            **self._totals,
+            "preemptions": self.scheduler.preemptions,
+            **self.cache.stats,
+        }

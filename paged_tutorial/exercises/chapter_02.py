@@ -1,0 +1,547 @@
+"""The exercises of chapter 2: the block pool."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+from paged_tutorial import (
+    BlockPool,
+    ModelFileError,
+    OutOfBlocksError,
+    PagedEngine,
+    Tokenizer,
+    load_smollm2,
+    random_model,
+)
+
+from . import answers_02 as answers
+from .checking import (
+    Case,
+    Play,
+    Unattempted,
+    Unusable,
+    all_sequences,
+    random_sequences,
+    require_class,
+    require_function,
+)
+from .exercise import Exercise, Mutant
+from .plug import PluggedPool
+
+# -- 2.1 ----------------------------------------------------------------------------------
+
+UNUSED = "Unused slots are what the last block has left: 0 to block size − 1."
+
+
+class UnusedSlots(Play):
+    """One call; the truth is found by adding blocks until the text fits."""
+
+    def begin(self, num_tokens: int, block_size: int) -> None:
+        text = f"{self.name}({num_tokens}, {block_size})"
+        outcome = self.run(text, self.thing, num_tokens, block_size)
+        room = 0
+        while room < num_tokens:
+            room += block_size
+        truth = room - num_tokens
+        filled = f"{num_tokens} tokens fill {room // block_size} blocks of {block_size}"
+        came = outcome.integer(UNUSED, f"{truth}, a whole number: {filled}")
+        self.require(came == truth, UNUSED, f"{truth}: {filled}", came)
+
+
+def unused_slots_cases():
+    """Small texts and small blocks first."""
+    small = sorted(itertools.product(range(10), range(1, 6)), key=sum)
+    large = itertools.product((15, 16, 17, 499, 8192), (8, 16, 128))
+    return (Case(pair) for pair in [*small, *large])
+
+
+UNUSED_SLOTS = Exercise(
+    id="2.1",
+    title="How many slots stay empty?",
+    minutes=4,
+    difficulty=1,
+    stub='''
+def unused_slots(num_tokens, block_size):
+    """How many token slots of its last block does a text of `num_tokens` tokens leave empty?
+
+    unused_slots(5, 4) is 3: two blocks of four, and three slots are never written.
+    """
+    raise NotImplementedError
+''',
+    hints=(
+        "How many blocks does the text need? That is `num_tokens / block_size`, rounded up.",
+        "All slots of those blocks, minus the tokens, stay empty. Try 8 tokens in blocks of 4.",
+        "In Python `-7 % 4` is 1: the remainder takes the sign of the divisor.",
+    ),
+    solution=answers.unused_slots,
+    require=lambda thing: require_function(thing, "num_tokens", "block_size"),
+    play=UnusedSlots,
+    cases=unused_slots_cases,
+    insight="However long a text gets, it wastes less than one block. If every remainder is "
+    "equally likely, that is (block size − 1) / 2 slots on average: 7.5 for blocks of 16.",
+    mutants=(
+        Mutant(
+            "a full last block counts as empty",
+            "last block",
+            "-num_tokens % block_size",
+            "block_size - num_tokens % block_size",
+        ),
+        Mutant("the used slots", "last block", "-num_tokens %", "num_tokens %"),
+        Mutant(
+            "a float", "last block", "-num_tokens % block_size", "float(-num_tokens % block_size)"
+        ),
+        Mutant("no return", "last block", "return -num", "-num"),
+        Mutant("block size fixed at 16", "last block", "% block_size", "% 16"),
+        Mutant("printed, not returned", "last block", "return -num_tokens % block_size", "print(-num_tokens % block_size)"),
+    ),
+    alternatives=(answers.unused_slots_by_blocks,),
+)
+
+# -- 2.2 and 2.4 --------------------------------------------------------------------------
+
+FRESH = "A new pool has all its blocks free and nobody holds any."
+REAL = "Blocks are numbered from 0 to num_blocks − 1; others are refused with ValueError."
+ONE_OWNER = "A block is handed out only while nobody holds it."
+AVAILABLE = "While a block is free, allocate hands one out."
+EMPTY = "An empty pool says so with OutOfBlocksError."
+DOUBLE = "Nobody can release a block that nobody holds."
+HELD = "Nobody can share a block that nobody holds."
+BACK = "Sharing a free block brings it back: it is held once and no longer free."
+LAST = "A block becomes free when its last holder leaves, not before and not later."
+HANDED_OUT = "A block that is handed out is no longer free."
+COUNT = "The reference count of a block is the number of its holders."
+UNCHANGED = "A refused call changes nothing."
+
+
+class PoolPlay(Play):
+    """Moves on the reader's pool, and the holders of each block beside it."""
+
+    revive = False
+
+    def begin(self, num_blocks: int) -> None:
+        """Make the pool."""
+        self.holders = [0] * num_blocks
+        made = self.run(f"pool = {self.name}({num_blocks})", self.thing, num_blocks)
+        self.pool = self.subject = made.returned("a pool")
+        made.value = None
+        self._compare(FRESH)
+
+    def allocate(self) -> None:
+        """One block, or OutOfBlocksError."""
+        outcome = self.run("pool.allocate()", lambda: self.pool.allocate())
+        free = [block for block, count in enumerate(self.holders) if not count]
+        if not free:
+            outcome.raised(OutOfBlocksError, EMPTY)
+            self._compare(UNCHANGED)
+            return
+        expected = f"a free block: {' or '.join(map(str, free))}"
+        if outcome.error is not None:
+            self.require(not isinstance(outcome.error, OutOfBlocksError), AVAILABLE, expected, outcome.came())
+        block = outcome.integer(AVAILABLE, expected)
+        self.require(block in range(len(self.holders)), REAL, expected, block)
+        self.require(block in free, ONE_OWNER, expected, f"{block}, which somebody holds")
+        self.holders[block] = 1
+        self._compare(COUNT, HANDED_OUT)
+
+    def share(self, block: int) -> None:
+        """One more holder."""
+        outcome = self.run(f"pool.share({block})", lambda: self.pool.share(block))
+        if not self._refused(outcome, block, None if self.revive else HELD):
+            brought_back = not self.holders[block]
+            self.holders[block] += 1
+            self._compare(BACK if brought_back else COUNT)
+
+    def release(self, block: int) -> None:
+        """One holder less."""
+        outcome = self.run(f"pool.release({block})", lambda: self.pool.release(block))
+        if not self._refused(outcome, block, DOUBLE):
+            self.holders[block] -= 1
+            self._compare(LAST)
+
+    def _refused(self, outcome, block: int, rule_for_free: str | None) -> bool:
+        """Whether the call had to be refused. It was then; else it went well."""
+        if block not in range(len(self.holders)):
+            rule = REAL
+        elif not self.holders[block] and rule_for_free:
+            rule = rule_for_free
+        else:
+            if outcome.error is not None and not self.holders[block]:
+                self.require(False, BACK, "no exception", outcome.came())
+            outcome.returned("no exception")
+            return False
+        outcome.raised(ValueError, rule, block)
+        self._compare(UNCHANGED)
+        return True
+
+    def _compare(self, rule: str, rule_of_free: str | None = None) -> None:
+        """The counts and the number of free blocks against the truth."""
+        pool, wanted = self.pool, self.holders
+        counts = self.peek(
+            "pool.reference_counts",
+            lambda: [int(pool.reference_counts[block]) for block in range(len(wanted))],
+        )
+        expected = f"reference counts {wanted}"
+        self.require(counts == wanted, rule, expected, f"reference counts {counts}")
+        free = self.peek("pool.num_free", lambda: pool.num_free)
+        advice = "num_free is read without parentheses: a @property." if callable(free) else ""
+        expected = f"num_free {wanted.count(0)}"
+        told = "a method" if callable(free) else f"num_free {free!r}"
+        right = not callable(free) and free == wanted.count(0)
+        self.require(right, rule_of_free or rule, expected, told, advice)
+
+
+def _moves(blocks) -> list[tuple]:
+    return [("allocate",), *(("share", b) for b in blocks), *(("release", b) for b in blocks)]
+
+
+def pool_cases():
+    """All short sequences on one and two blocks, then long ones on more."""
+    yield from all_sequences((1,), _moves((0, 1, -1)), 3)
+    yield from all_sequences((2,), _moves((0, 1)), 5)
+    for num_blocks in (3, 5):
+        # Mostly moves on real blocks, or nothing would ever fill up.
+        moves = [("allocate",)] * num_blocks + _moves((*range(num_blocks), num_blocks, -1))
+        yield from random_sequences((num_blocks,), moves, 30, 50)
+
+
+POOL = Exercise(
+    id="2.2",
+    title="Write the block pool",
+    minutes=15,
+    difficulty=2,
+    stub='''
+class MyPool:
+    """Which blocks are free, and how many requests hold each of the others."""
+
+    def __init__(self, num_blocks, block_size=16):
+        self.num_blocks = num_blocks
+        self.block_size = block_size
+        self.free = list(range(num_blocks))
+        self.reference_counts = [0] * num_blocks
+
+    @property
+    def num_free(self):
+        return len(self.free)
+
+    def allocate(self):
+        """Hand out a free block with reference count 1, or raise OutOfBlocksError(1, 0)."""
+        raise NotImplementedError
+
+    def share(self, block):
+        """One more holder. ValueError, naming the block, if nobody holds it."""
+        raise NotImplementedError
+
+    def release(self, block):
+        """One holder less; the last one makes it free. ValueError if nobody holds it."""
+        raise NotImplementedError
+''',
+    hints=(
+        "Start with `allocate`. Two things must be true afterwards: the block is in no list of "
+        "free blocks, and its reference count is 1.",
+        "`release` has three cases: nobody holds the block (refuse), one holder (free it), "
+        "several (count down, nothing else). Refuse before you change anything.",
+        "What are blocks −1 and `num_blocks`? Python is happy with `[0, 0][-1]`. Ask "
+        "`block not in range(self.num_blocks)` first.",
+    ),
+    solution=answers.MyPool,
+    require=lambda thing: require_class(thing, "MyPool(num_blocks)"),
+    play=PoolPlay,
+    cases=pool_cases,
+    insight="Counting holders is all that sharing needs, and it is how CPython itself knows when "
+    "an object may go. What a count cannot say is which free block to hand out next: that is "
+    "chapter 4.",
+    mutants=(
+        Mutant(
+            "release does not ask whether anybody holds the block",
+            "release a block that nobody holds",
+            "def release(self, block):\n        self._require_held(block)\n",
+            "def release(self, block):\n",
+        ),
+        Mutant(
+            "the first to leave frees the block",
+            "last holder leaves",
+            "        self.reference_counts[block] -= 1\n        if self.reference_counts[block] == 0:\n            self.free",
+            "        self.reference_counts[block] = 0\n        if True:\n            self.free",
+        ),
+        Mutant(
+            "the block never comes back", "last holder leaves", "self.free.append(block)", "pass"
+        ),
+        Mutant("sharing is not counted", "number of its holders", "+= 1", "+= 0"),
+        Mutant("allocate does not count", "number of its holders", "[block] = 1", "[block] = 0"),
+        Mutant(
+            "the block stays in the free list",
+            "no longer free",
+            "self.free.pop(0)",
+            "self.free[0]",
+        ),
+        Mutant(
+            "an empty list speaks for itself",
+            "empty pool",
+            "if not self.free:",
+            "if False:",
+        ),
+        Mutant(
+            "block −1 is the last one",
+            "numbered from 0",
+            "block not in range(self.num_blocks) or ",
+            "",
+        ),
+        Mutant(
+            "one free list for all pools",
+            "new pool",
+            "self.free = list(range(num_blocks))",
+            "self.free = vars(MyPool).get('_all') or []; MyPool._all = self.free; "
+            "self.free.extend(range(num_blocks))",
+        ),
+        Mutant(
+            "waiting for a free block",
+            "comes to an end",
+            "            raise OutOfBlocksError(needed=1, free=0)",
+            "            while not self.free: pass",
+        ),
+    ),
+    alternatives=(answers.PoolOfSets,),
+)
+
+# -- 2.3 ----------------------------------------------------------------------------------
+
+ALL_OR_NOTHING = "With too few free blocks: OutOfBlocksError, and the pool as it was."
+EXACTLY = "With enough free blocks, take returns exactly as many as asked for, each held once."
+
+
+class TakePlay(Play):
+    """Take blocks from a pool of the package, several times."""
+
+    def begin(self, num_blocks: int) -> None:
+        """Make the pool."""
+        self.pool = self.subject = BlockPool(num_blocks, block_size=4)
+        self.run(f"pool = BlockPool({num_blocks})", lambda: None)
+
+    def take(self, number: int) -> None:
+        """Take some blocks."""
+        pool = self.pool
+        free, counts = pool.num_free, list(pool.reference_counts)
+        outcome = self.run(f"{self.name}(pool, {number})", self.thing, pool, number)
+        now = f"{pool.num_free} free, reference counts {pool.reference_counts}"
+        before = f"{free} free, reference counts {counts}"
+        if number > free:
+            outcome.raised(OutOfBlocksError, ALL_OR_NOTHING)
+            same = pool.num_free == free and pool.reference_counts == counts
+            self.require(same, ALL_OR_NOTHING, before, now)
+            return
+        expected = "a list of 1 block" if number == 1 else f"a list of {number} blocks"
+        blocks = outcome.list_of_integers(EXACTLY, expected)
+        self.require(len(blocks) == number, EXACTLY, expected, blocks)
+        wanted = [count + blocks.count(block) for block, count in enumerate(counts)]
+        fresh = all(counts[block] == 0 for block in blocks) and max(wanted) <= 1
+        self.require(fresh and pool.reference_counts == wanted, EXACTLY, f"reference counts {wanted}", now)
+
+
+def take_cases():
+    """All sequences of up to three takes, on pools of up to five blocks."""
+    for num_blocks in range(1, 6):
+        moves = [("take", number) for number in range(num_blocks + 2)]
+        yield from all_sequences((num_blocks,), moves, 3)
+
+
+TAKE_STUB = '''
+def take(pool, num_blocks):
+    """Several blocks at once, all or nothing. OutOfBlocksError leaves the pool as it was."""
+    blocks = []
+    try:
+        for _ in range(num_blocks):
+            blocks.append(pool.allocate())
+    except OutOfBlocksError:
+        for block in blocks:
+            blocks.remove(block)
+            pool.release(block)
+        raise
+    return blocks
+'''
+
+
+def require_other_than_planted(thing) -> None:
+    """A function, and not the one with the planted bug."""
+    require_function(thing, "pool", "num_blocks")
+    names: dict[str, object] = {}
+    exec(TAKE_STUB, {}, names)
+    code, planted = getattr(thing, "__code__", None), names["take"].__code__
+    if code is not None and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
+        raise Unattempted("`take` is as it was planted, bug included: blocks get lost.")
+
+
+TAKE = Exercise(
+    id="2.3",
+    title="Find the bug: all or nothing",
+    minutes=10,
+    difficulty=2,
+    stub=TAKE_STUB,
+    hints=(
+        "Take 1 of a pool of 4, then ask for 5. Then take 1 of 4 and ask for 4 — and count what "
+        "is free after each.",
+        "Print `block` inside the second loop. Which blocks does the loop never see?",
+        "A list that shrinks under a `for` loop makes it skip. Loop over a copy, or look at "
+        "`pool.num_free` before you take anything, so that there is nothing to undo.",
+    ),
+    solution=answers.take,
+    require=require_other_than_planted,
+    play=TakePlay,
+    cases=take_cases,
+    insight="Check first, then act, and there is nothing to undo. The package's `admit` does the "
+    "same. With several threads check and act must be one step: chapter 10.",
+    mutants=(
+        Mutant("no check", "as it was", "num_blocks > pool.num_free", "False"),
+        Mutant("off by one", "exactly as many as asked", "num_blocks > pool.num_free", "num_blocks >= pool.num_free"),
+        Mutant(
+            "the error is swallowed",
+            "OutOfBlocksError",
+            "raise OutOfBlocksError(needed=num_blocks, free=pool.num_free)",
+            "return None",
+        ),
+        Mutant(
+            "as many as there are",
+            "OutOfBlocksError",
+            "raise OutOfBlocksError(needed=num_blocks, free=pool.num_free)",
+            "num_blocks = pool.num_free",
+        ),
+        Mutant(
+            "a generator",
+            "exactly as many as asked",
+            "[pool.allocate() for _ in range(num_blocks)]",
+            "(pool.allocate() for _ in range(num_blocks))",
+        ),
+        Mutant(
+            "the same block again and again",
+            "each held once",
+            "[pool.allocate() for _ in range(num_blocks)]",
+            "[pool.allocate()] * num_blocks if num_blocks else []",
+        ),
+    ),
+    alternatives=(answers.take_and_undo,),
+)
+
+# -- 2.4 ----------------------------------------------------------------------------------
+
+SAME_ANSWER = "On your pool the model says what it says on a pool of its own."
+ALL_BACK = "When all requests are finished, all blocks are free."
+QUESTION = "What is the capital of France?"
+
+
+class ModelPlay(PoolPlay):
+    """As in 2.2, but a free block can be shared; at the end a model runs on the pool."""
+
+    revive = True
+
+    def serve(self, name: str, block_size: int) -> None:
+        """Run requests that share a beginning; the second round finds blocks of the first."""
+        model, rounds, new_tokens = _workload(name)
+        number = len(self.holders)
+        pool = self.subject = self.thing(number, block_size)
+        self.calls.clear()
+        self.run(f"pool = {self.name}({number}, {block_size})", lambda: None)
+        engine = PagedEngine(model, pool=PluggedPool(pool, model.config))
+        for prompts, expected in zip(rounds, _alone(name), strict=True):
+            outcome = self.run(
+                f"engine.generate(…)  # {len(prompts)} at a time, {name}",
+                lambda prompts=prompts: _generate(engine, prompts, new_tokens),
+                seconds=60,
+            )
+            answers = outcome.returned("answers")
+            self.require(answers == expected, SAME_ANSWER, f"tokens {expected}", f"tokens {answers}")
+            free = self.peek("pool.num_free", lambda: pool.num_free)
+            self.require(free == number, ALL_BACK, f"num_free {number}", f"num_free {free}")
+
+
+def _generate(engine, prompts, new_tokens) -> list[list[int]]:
+    answers = engine.generate(prompts, max_new_tokens=new_tokens, stop_tokens=())
+    return [answer.tokens for answer in answers]
+
+
+@functools.cache
+def _workload(name: str):
+    """(model, rounds of prompts as tokens, tokens to generate)"""
+    if name == "tiny":
+        start = list(range(9))
+        return random_model(), [[start + [20], start + [30, 31], [40] * 5], [start + [50]]], 6
+    try:
+        question = Tokenizer().chat(QUESTION)
+        return load_smollm2(), [[question], [question]], 7
+    except ModelFileError as problem:
+        raise Unusable(str(problem)) from None
+
+
+@functools.cache
+def _alone(name: str) -> list[list[list[int]]]:
+    """The answers of the workload, each request on a pool of its own."""
+    model, rounds, new_tokens = _workload(name)
+
+    @functools.cache
+    def alone(prompt: tuple[int, ...]) -> list[int]:
+        return _generate(PagedEngine(model, 4), [prompt], new_tokens)[0]
+
+    return [[alone(tuple(prompt)) for prompt in prompts] for prompts in rounds]
+
+
+def model_cases():
+    """Moves first, since they fail with a smaller case; then a tiny model; then SmolLM2."""
+    yield from itertools.islice(pool_cases(), 5_000)
+    yield Case((9,), (("serve", "tiny", 4),))
+    yield Case((4,), (("serve", "SmolLM2", 8),))
+
+
+MODEL = Exercise(
+    id="2.4",
+    title="Run SmolLM2 on your pool",
+    minutes=20,
+    difficulty=3,
+    stub='''
+class PoolForTheModel(MyPool):
+    """Your pool, but a free block can be brought back."""
+
+    def share(self, block):
+        """One more holder. A free block leaves the free list, its content intact.
+
+        ValueError, naming the block, only if there is no such block.
+        """
+        raise NotImplementedError
+''',
+    hints=(
+        "Solve 2.2 first: this class inherits from it. Only `share` changes.",
+        "A block with count 0 sits in your free list. If it stays there while it is held, "
+        "`allocate` will hand it to somebody else.",
+        "`self.free.remove(block)` takes it out of a list. It searches; chapter 4 does without.",
+    ),
+    solution=answers.PoolForTheModel,
+    require=lambda thing: require_class(thing, "PoolForTheModel(num_blocks, block_size)"),
+    play=ModelPlay,
+    cases=model_cases,
+    insight="SmolLM2 wrote “The capital of France is Paris.” twice on your bookkeeping, token for "
+    "token what it writes alone; the second time it found its first block and brought it back. "
+    "Which free block you hand out cannot change an answer, only what can still be found.",
+    mutants=(
+        Mutant(
+            "a block that is brought back stays free",
+            "brings it back",
+            "self.free.remove(block)",
+            "pass",
+        ),
+        Mutant("bringing back is not counted", "number of its holders", "+= 1", "+= self.reference_counts[block] == 0"),
+        Mutant("the wrong block leaves the list", "brings it back", "self.free.remove(block)", "self.free.pop(); self.free.pop()"),
+        Mutant(
+            "a free block is refused",
+            "brings it back",
+            "self.free.remove(block)",
+            "raise ValueError(f'nobody holds block {block}')",
+        ),
+        Mutant(
+            "any number is a block",
+            "numbered from 0",
+            "raise ValueError(f\"there is no block {block}\")",
+            "return",
+        ),
+    ),
+    alternatives=(answers.PoolOfThePackage,),
+)
+
+EXERCISES = (UNUSED_SLOTS, POOL, TAKE, MODEL)

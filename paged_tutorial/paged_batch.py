@@ -1,0 +1,51 @@
+"""PagedBatch: where the model writes new keys and values in a step, and what it attends to.
+
+In English: each layer first puts the new keys and values of every token of the step into
+their slots; only then does any query attend. So the tokens of a step may be any positions
+of any requests, in one batch: a whole prompt, one new token, or the holes of an old chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .attention import Batch
+from .pool import BlockPool
+
+
+class PagedBatch:
+    """The `kv` that the model sees when keys and values live in a block pool.
+
+    plan: for each request an object with `tokens` and `table`, and the positions to compute
+    attention: paged_attention_gather or another function with its signature
+    tokens, positions, slot_mapping: flat arrays over all requests, (num_tokens,) int64
+    """
+
+    def __init__(self, pool: BlockPool, plan: Sequence[tuple], attention) -> None:
+        self._pool = pool
+        self._attention = attention
+        tokens: list[int] = []
+        positions: list[int] = []
+        query_start = [0]
+        for holding, chosen in plan:
+            tokens.extend(holding.tokens[position] for position in chosen)
+            positions.extend(chosen)
+            query_start.append(len(positions))
+        slots = [holding.table.slot_mapping(chosen) for holding, chosen in plan]
+        tables = [np.asarray(holding.table.block_ids, np.int64) for holding, _ in plan]
+        self.tokens = np.array(tokens, np.int64)
+        self.positions = np.array(positions, np.int64)
+        self.slot_mapping = np.concatenate(slots) if slots else np.zeros(0, np.int64)
+        self.batch = Batch(self.positions, np.array(query_start, np.int64), tables)
+
+    def write(self, layer: int, keys: np.ndarray, values: np.ndarray) -> None:
+        """Put new keys and values, (num_tokens, num_kv_heads, head_dim), into their slots."""
+        for blocks, new in ((self._pool.keys[layer], keys), (self._pool.values[layer], values)):
+            blocks.reshape(-1, *blocks.shape[2:])[self.slot_mapping] = new
+
+    def attend(self, layer: int, queries: np.ndarray) -> np.ndarray:
+        """Attention of the queries, (num_tokens, num_heads, head_dim), by their positions."""
+        keys, values = self._pool.keys[layer], self._pool.values[layer]
+        return self._attention(queries, keys, values, self.batch)

@@ -1,0 +1,41 @@
+"""Recompute: which positions are missing, and one forward pass that fills them.
+
+In English: the keys and values of a position depend on the tokens up to it and on nothing
+else, so whatever is lost can be computed again from the token list. The model takes any set
+of positions: it runs over the missing ones alone and reads the rest from the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from .cache import PagedKVCache
+from .model import Transformer
+
+
+def compute(
+    model: Transformer, cache: PagedKVCache, request_id: Hashable, positions: Sequence[int]
+) -> np.ndarray:
+    """Compute the keys and values of the given missing positions of a request, in one pass.
+
+    Returns the logits at the last of them, (vocabulary_size,) float32. Positions must be
+    ascending, and everything before each must be present or among them. Raises KeyError for
+    an unknown request and ValueError for a position that is not missing.
+    """
+    batch = cache.batch([(request_id, positions)])
+    logits = model.forward(batch.tokens, batch.positions, batch, rows=[len(positions) - 1])
+    cache.commit(request_id, positions)
+    return logits[0]
+
+
+def fill(model: Transformer, cache: PagedKVCache, request_id: Hashable) -> np.ndarray:
+    """Compute all missing positions of a request. Returns the logits at its last token.
+
+    Raises ValueError if nothing is missing, since then there is no query to compute.
+    """
+    missing = cache.missing(request_id)
+    if not missing:
+        raise ValueError(f"request {request_id!r} has no missing position")
+    return compute(model, cache, request_id, missing)

@@ -1,0 +1,136 @@
+"""The scheduler: who runs in the next step, on which positions.
+
+In English: requests that run come first, oldest first. Each gets a block for its new token
+if it needs one; if none is free, the newest running request is preempted: it gives all its
+blocks back and waits at the head of the line. Then waiting requests are admitted in order,
+as long as the blocks and the places in the batch last. After a preemption nobody is
+admitted in the same step. A request that waits keeps nothing but its tokens; when it comes
+back it looks its blocks up like anybody else, and what is gone is computed again.
+
+The rules are those of vLLM's first-come-first-served scheduler (vllm/v1/core/sched).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from .cache import PagedKVCache
+from .pool import OutOfBlocksError
+from .trace import Event, Observer
+
+
+@dataclass(eq=False)
+class Request:
+    """One text that is being continued. Times are in seconds of `time.perf_counter`."""
+
+    request_id: Hashable
+    prompt: list[int]
+    max_new_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    stop_tokens: frozenset[int] = frozenset()
+    salt: str = ""
+    adapter: str = ""
+    generated: list[int] = field(default_factory=list)
+    finish_reason: str | None = None
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    recomputed_tokens: int = 0
+    preemptions: int = 0
+    highest_computed: int = 0  # positions below this were computed at least once
+    arrival_time: float = field(default_factory=time.perf_counter)
+    token_times: list[float] = field(default_factory=list)
+
+    @property
+    def tokens(self) -> list[int]:
+        """Prompt and generated tokens."""
+        return self.prompt + self.generated
+
+
+class Scheduler:
+    """Decides, step by step, which requests run and which positions are computed.
+
+    max_batch_size: running requests at most
+    max_step_tokens: positions computed in one step at most; longer prompts are cut into chunks
+    """
+
+    def __init__(
+        self,
+        cache: PagedKVCache,
+        max_batch_size: int,
+        max_step_tokens: int | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.cache = cache
+        self.max_batch_size = max_batch_size
+        self.max_step_tokens = max_step_tokens
+        self.observer = observer
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []
+        self.preemptions = 0
+
+    def schedule(self) -> list[tuple[Request, list[int]]]:
+        """The plan of the next step: requests and the positions to compute, ascending."""
+        preempted = self._grow_running()
+        if not preempted:
+            self._admit_waiting()
+        return self._share_out()
+
+    def _grow_running(self) -> bool:
+        """Append each running request's newest token to its blocks. True if any had to go."""
+        before = self.preemptions
+        for request in list(self.running):
+            while request in self.running:
+                held = len(self.cache.holdings[request.request_id].tokens)
+                fresh = request.tokens[held:]
+                if not fresh:
+                    break
+                try:
+                    self.cache.extend(request.request_id, fresh)
+                except OutOfBlocksError:
+                    self._preempt(self.running[-1])
+        return self.preemptions > before
+
+    def _preempt(self, request: Request) -> None:
+        self.running.remove(request)
+        self.cache.release(request.request_id)
+        self.waiting.appendleft(request)
+        request.preemptions += 1
+        self.preemptions += 1
+        if self.observer is not None:
+            self.observer(Event("preempt", request.request_id))
+
+    def _admit_waiting(self) -> None:
+        while self.waiting and len(self.running) < self.max_batch_size:
+            request = self.waiting[0]
+            try:
+                cached = self.cache.admit(
+                    request.request_id, request.tokens, request.salt, request.adapter
+                )
+            except OutOfBlocksError:
+                return
+            self.running.append(self.waiting.popleft())
+            request.cached_tokens += len(cached)
+
+    def _share_out(self) -> list[tuple[Request, list[int]]]:
+        plan = []
+        left = self.max_step_tokens
+        for request in self.running:
+            positions = self.cache.missing(request.request_id)[:left]
+            if positions:
+                plan.append((request, positions))
+            if left is not None:
+                left -= len(positions)
+        return plan
+
+    def remove(self, request: Request) -> None:
+        """Take out a request that is finished or aborted; its blocks go back."""
+        if request in self.running:
+            self.running.remove(request)
+            self.cache.release(request.request_id)
+        else:
+            self.waiting.remove(request)

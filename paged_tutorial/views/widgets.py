@@ -1,0 +1,193 @@
+"""Widgets: step through what happened, and ask what would happen if.
+
+Each is a row of controls over one HTML view. A control sets the view's value through
+`observe`, so nothing flickers, and a page without a kernel keeps a line that says what is
+missing. The HTML carries `data-step`, which changes with each new picture.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from html import escape
+
+import ipywidgets
+
+from .draw import Layout, paint
+from .legend import ENTRIES
+from .plots import figure_html
+from .recording import Step
+from .svg import Picture
+
+ALL = ("tables", "pool", "queue", "store")
+PROBLEM = (
+    'style="background:#FFF4E5;color:#1F2933;border-left:4px solid #D55E00;'
+    'padding:12px;border-radius:4px;font-family:system-ui,sans-serif"'
+)
+
+
+class Explorer(ipywidgets.VBox):
+    """Plays a recording: `play`, `back`, `forward`, `slider` and the `view`."""
+
+    def __init__(self, steps: Sequence[Step], title: str | None, parts, interval: int) -> None:
+        self.steps, self.title, self.parts = steps, title, parts
+        self._frame()
+        last = len(steps) - 1
+        self.play = ipywidgets.Play(
+            min=0, max=last, interval=interval, show_repeat=False, tooltip="Play all steps"
+        )
+        self.back = ipywidgets.Button(
+            description="Back", icon="step-backward", tooltip="One step back"
+        )
+        self.forward = ipywidgets.Button(
+            description="Forward", icon="step-forward", tooltip="One step forward"
+        )
+        for button in (self.back, self.forward):
+            button.layout = ipywidgets.Layout(width="105px")
+        self.slider = ipywidgets.IntSlider(
+            min=0,
+            max=last,
+            description="Step",
+            tooltip="Which step to show; arrow keys move it",
+            layout=ipywidgets.Layout(width="min(380px, 45%)"),
+        )
+        self.view = ipywidgets.HTML()
+        ipywidgets.link((self.play, "value"), (self.slider, "value"))
+        self.back.on_click(lambda _: self._move(-1))
+        self.forward.on_click(lambda _: self._move(+1))
+        self.slider.observe(self._show, "value")
+        self._show()
+        controls = ipywidgets.HBox([self.play, self.back, self.forward, self.slider])
+        super().__init__([controls, self.view])
+
+    def _frame(self) -> None:
+        """Height and legend that fit every step, so that nothing jumps."""
+        plans = [self._plan(step) for step in self.steps]
+        shown = {key for plan in plans for key in plan.legend}
+        self.legend = [key for key in ENTRIES if key in shown]
+        self.height = max(plan.height(self.legend) for plan in plans)
+
+    def _plan(self, step: Step) -> Layout:
+        return Layout(step.snapshot, self.title, step.sentence, step.highlight, self.parts)
+
+    def _move(self, by: int) -> None:
+        self.slider.value = min(self.slider.max, max(0, self.slider.value + by))
+
+    def _show(self, _=None) -> None:
+        index = self.slider.value
+        picture = paint(self._plan(self.steps[index]), self.height, self.legend)
+        self.view.value = picture.html(step=index)
+
+    def __repr__(self) -> str:
+        return f"Run this notebook to step through {len(self.steps)} pictures here."
+
+
+def explore(
+    recording, title: str | None = None, *, parts: Sequence[str] = ALL, interval: int = 700
+) -> Explorer:
+    """Play, step back, step forward, slide through a recording, one sentence a step.
+
+    recording: a Recording, a list of its steps, or a Trace, whose state is then rebuilt
+    parts: which of tables, pool, queue, store to show; interval: milliseconds a step
+    """
+    steps = list(getattr(recording, "steps", recording))
+    if steps and not isinstance(steps[0], Step):
+        from .replay import replay
+
+        steps = replay(steps).steps
+    if not steps:
+        raise ValueError("there is no step to show: the recording is empty")
+    return Explorer(steps, title, parts, interval)
+
+
+class WhatIf(ipywidgets.VBox):
+    """Controls, in `controls` by name, and the `view` that is rebuilt from their values."""
+
+    def __init__(self, build: Callable, specifications: dict) -> None:
+        self.build = build
+        self.redraws = 0
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(build).parameters.items()
+            if parameter.default is not parameter.empty
+        }
+        self.controls = {
+            name: _control(name, given, defaults.get(name)) for name, given in specifications.items()
+        }
+        self.view = ipywidgets.HTML()
+        self.tallest = 0.0
+        self._show()
+        for control in self.controls.values():
+            control.observe(self._show, "value")
+        super().__init__([*self.controls.values(), self.view])
+
+    @property
+    def values(self) -> dict:
+        """The values of all controls."""
+        return {name: control.value for name, control in self.controls.items()}
+
+    def _show(self, _=None) -> None:
+        try:
+            content = self._html(self.build(**self.values))
+        except Exception as error:
+            # A reader who moves a slider too far is told so; the widget goes on.
+            said = f"{type(error).__name__}: {error}"
+            content = f"<div {PROBLEM}><b>That does not work.</b> {escape(said)}</div>"
+        self.view.value = (
+            f'<div data-step="{self.redraws}" style="min-height:{self.tallest:g}px">{content}</div>'
+        )
+        self.redraws += 1
+
+    def _html(self, result) -> str:
+        if isinstance(result, Picture):
+            self.tallest = max(self.tallest, result.height)
+            return result.html()
+        if hasattr(result, "savefig"):
+            # A chart takes too long to follow the hand: it is drawn when the hand lets go.
+            for control in self.controls.values():
+                if hasattr(control, "continuous_update"):
+                    control.continuous_update = False
+            return figure_html(result)
+        return result if isinstance(result, str) else result._repr_html_()
+
+    def __repr__(self) -> str:
+        return f"Run this notebook to try other values of {', '.join(self.controls)} here."
+
+
+def what_if(build: Callable, /, **controls) -> WhatIf:
+    """Rebuild from the controls' values and redraw, whenever one of them is moved.
+
+    build: called with a value for each control; returns a Picture, a figure, or HTML
+    controls: (low, high) or (low, high, step) of whole or real numbers, a list of choices,
+    True or False. Each starts at build's default, else at its first value
+    """
+    if not controls:
+        raise ValueError("what_if needs a control, such as num_blocks=(4, 16)")
+    return WhatIf(build, controls)
+
+
+def _control(name: str, given, default):
+    label = name.replace("_", " ")
+    common = {
+        "description": label.capitalize(),
+        "tooltip": f"Choose the {label}; arrow keys move it",
+        "style": {"description_width": "initial"},
+        "layout": ipywidgets.Layout(width="min(520px, 95%)"),
+    }
+    if isinstance(given, bool):
+        return ipywidgets.Checkbox(given if default is None else default, indent=False, **common)
+    if isinstance(given, list):
+        value = default if default in given else given[0]
+        return ipywidgets.SelectionSlider(options=given, value=value, **common)
+    if not isinstance(given, tuple) or len(given) not in (2, 3):
+        raise TypeError(
+            f"{name}={given!r} is no control: give (low, high), (low, high, step), "
+            "a list of choices, or True or False"
+        )
+    low, high, *step = given
+    value = low if default is None else min(high, max(low, default))
+    if any(isinstance(number, float) for number in (*given, value)):
+        size = step[0] if step else (high - low) / 20
+        return ipywidgets.FloatSlider(min=low, max=high, step=size, value=value, **common)
+    size = step[0] if step else 1
+    return ipywidgets.IntSlider(min=low, max=high, step=size, value=value, **common)
