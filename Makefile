@@ -30,8 +30,8 @@ test: lint model
 	$(PY) -m pytest tests
 	$(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=$(CELL_TIMEOUT) notebooks
 
-# One clean kernel a notebook, in order. Times and widget state are left out, so that a run
-# which changes nothing rewrites the same file.
+# One clean kernel a notebook, in order. Execution times and widget state are not written, so
+# that little but measured times differs from run to run.
 notebooks: $(STAMPS)/dev model
 	$(PY) -m nbconvert --to notebook --execute --inplace \
 	    --ExecutePreprocessor.timeout=$(CELL_TIMEOUT) \

@@ -10,7 +10,7 @@ from .attention import (
     partial_attention,
 )
 from .cache import PagedKVCache
-from .engine import Completion, PagedEngine
+from .engine import PagedEngine
 from .hashing import BlockIndex, BlockName
 from .invariants import InvariantError, check_invariants
 from .lru import LRUManager
@@ -19,7 +19,8 @@ from .page_table import PageTable, blocks_needed
 from .paged_batch import PagedBatch
 from .pool import BlockPool, OutOfBlocksError
 from .recompute import compute, fill
-from .scheduler import Request, Scheduler
+from .request import Completion, Request
+from .scheduler import Scheduler
 from .trace import Event, Trace
 from .weights import SMOLLM2, ModelFileError, Tokenizer, load_smollm2
 

@@ -13,40 +13,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from .attention import paged_attention_gather
 from .cache import PagedKVCache
-from .checks import check_integer, check_number, check_tokens
+from .checks import check_integer
 from .model import Transformer
-from .page_table import blocks_needed
 from .pool import BlockPool
+from .request import Completion, Request, check_fits, checked_request
 from .sampling import sample
-from .scheduler import Request, Scheduler
+from .scheduler import Scheduler
 from .trace import Event, Observer
-
-
-@dataclass(frozen=True)
-class Completion:
-    """The answer to one request and what it cost. Times in seconds.
-
-    text: None without a tokenizer; finish_reason: "stop", "length" or "aborted"
-    cached_tokens: positions found in the pool, at every admission; computed_tokens: positions
-    the model ran on, of which recomputed_tokens had been computed before and were lost
-    time_to_first_token: None if there is none; time_per_output_token: None for one token
-    """
-
-    request_id: Hashable
-    prompt_tokens: list[int]
-    tokens: list[int]
-    text: str | None
-    finish_reason: str
-    cached_tokens: int
-    computed_tokens: int
-    recomputed_tokens: int
-    preemptions: int
-    time_to_first_token: float | None
-    time_per_output_token: float | None
 
 
 class PagedEngine:
@@ -124,65 +100,21 @@ class PagedEngine:
         Raises TypeError or ValueError (nothing changes) for a bad argument, for a request id
         in use, and for a request that could never fit into the context or into the pool.
         """
-        request = self._checked_request(
-            prompt, max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter
-        )
+        if isinstance(prompt, str) and self.tokenizer is not None:
+            prompt = self.tokenizer.encode(prompt)
+        if stop_tokens is None:
+            stop_tokens = () if self.tokenizer is None else (self.tokenizer.end_of_text,)
         if request_id is None:
             request_id = next(n for n in self._numbers if n not in self.requests)
         if request_id in self.requests:
             raise ValueError(f"request {request_id!r} is in the engine already")
-        request.request_id = request_id
+        options = (max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter)
+        request = checked_request(request_id, prompt, *options, self.model.config.vocabulary_size)
+        check_fits(request, self.model.config.context_length, self.cache.pool)
         self.completions.pop(request_id, None)
         self.requests[request_id] = request
         self.scheduler.waiting.append(request)
         return request_id
-
-    def _checked_request(
-        self, prompt, max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter
-    ) -> Request:
-        if isinstance(prompt, str):
-            if self.tokenizer is None:
-                raise TypeError("a prompt as text needs an engine with a tokenizer")
-            prompt = self.tokenizer.encode(prompt)
-        vocabulary_size = self.model.config.vocabulary_size
-        prompt = check_tokens("prompt", prompt, vocabulary_size)
-        check_integer("max_new_tokens", max_new_tokens, 1)
-        check_number("temperature", temperature, 0)
-        check_number("top_p", top_p, 0, 1)
-        check_integer("seed", seed, 0)
-        if stop_tokens is None:
-            stop_tokens = () if self.tokenizer is None else (self.tokenizer.end_of_text,)
-        for name, value in (("salt", salt), ("adapter", adapter)):
-            if not isinstance(value, str):
-                raise TypeError(f"{name} must be text, not {value!r}")
-        # The last new token is returned and never looked at again: it needs no slot.
-        longest = len(prompt) + max_new_tokens - 1
-        context = self.model.config.context_length
-        if longest > context:
-            raise ValueError(
-                f"prompt of {len(prompt)} plus {max_new_tokens} new tokens needs "
-                f"{longest} positions; the model's context has {context}"
-            )
-        pool = self.cache.pool
-        needed = blocks_needed(longest, pool.block_size)
-        if needed > pool.num_blocks:
-            raise ValueError(
-                f"prompt of {len(prompt)} plus {max_new_tokens} new tokens needs "
-                f"{needed} blocks of {pool.block_size}; the pool has {pool.num_blocks}"
-            )
-        return Request(
-            None,
-            prompt,
-            max_new_tokens,
-            temperature,
-            top_p,
-            seed,
-            frozenset(
-                check_integer("stop token", t, 0, vocabulary_size - 1) for t in stop_tokens
-            ),
-            salt,
-            adapter,
-        )
 
     # -- work --------------------------------------------------------------------------
 
@@ -205,9 +137,7 @@ class PagedEngine:
             for index, (request, positions) in enumerate(plan)
             if positions[-1] == len(request.prompt) + len(request.generated) - 1
         ]
-        logits = self.model.forward(
-            batch.tokens, batch.positions, batch, rows=last_rows[complete]
-        )
+        logits = self.model.forward(batch.tokens, batch.positions, batch, rows=last_rows[complete])
         for request, positions in plan:
             self.cache.commit(request.request_id, positions)
         self._totals["steps"] += 1
@@ -262,27 +192,9 @@ class PagedEngine:
         for name in ("cached_tokens", "computed_tokens", "recomputed_tokens"):
             self._totals[name] += getattr(request, name)
         self._totals["new_tokens"] += len(request.generated)
-        completion = self._completion(request)
+        completion = request.completion(self.tokenizer)
         self.completions[request.request_id] = completion
         return completion
-
-    def _completion(self, request: Request) -> Completion:
-        times = request.token_times
-        first = times[0] - request.arrival_time if times else None
-        per_token = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else None
-        return Completion(
-            request.request_id,
-            request.prompt,
-            request.generated,
-            None if self.tokenizer is None else self.tokenizer.decode(request.generated),
-            request.finish_reason,
-            request.cached_tokens,
-            request.computed_tokens,
-            request.recomputed_tokens,
-            request.preemptions,
-            first,
-            per_token,
-        )
 
     # -- answers out -------------------------------------------------------------------
 

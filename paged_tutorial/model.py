@@ -205,9 +205,7 @@ class Transformer:
         x = x if rows is None else x[np.asarray(rows, np.int64)]
         if not len(x):
             return np.zeros((0, config.vocabulary_size), np.float32)
-        return linear(
-            rms_norm(x, weights["final_norm"], config.norm_epsilon), weights["embedding"]
-        )
+        return linear(rms_norm(x, weights["final_norm"], config.norm_epsilon), weights["embedding"])
 
 
 def random_model(

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def sample(
-    logits: np.ndarray, temperature: float, top_p: float, seed: int, position: int
-) -> int:
+def sample(logits: np.ndarray, temperature: float, top_p: float, seed: int, position: int) -> int:
     """The next token, given logits (vocabulary_size,) at `position`.
 
     Temperature 0 takes the most likely token. Otherwise the smallest set of tokens whose

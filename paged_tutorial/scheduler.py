@@ -12,43 +12,12 @@ The rules are those of vLLM's first-come-first-served scheduler (vllm/v1/core/sc
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from .cache import PagedKVCache
 from .pool import OutOfBlocksError
+from .request import Request
 from .trace import Event, Observer
-
-
-@dataclass(eq=False)
-class Request:
-    """One text that is being continued. Times are in seconds of `time.perf_counter`."""
-
-    request_id: Hashable
-    prompt: list[int]
-    max_new_tokens: int
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
-    stop_tokens: frozenset[int] = frozenset()
-    salt: str = ""
-    adapter: str = ""
-    generated: list[int] = field(default_factory=list)
-    finish_reason: str | None = None
-    cached_tokens: int = 0
-    computed_tokens: int = 0
-    recomputed_tokens: int = 0
-    preemptions: int = 0
-    highest_computed: int = 0  # positions below this were computed at least once
-    arrival_time: float = field(default_factory=time.perf_counter)
-    token_times: list[float] = field(default_factory=list)
-
-    @property
-    def tokens(self) -> list[int]:
-        """Prompt and generated tokens."""
-        return self.prompt + self.generated
 
 
 class Scheduler:

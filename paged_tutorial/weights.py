@@ -219,7 +219,9 @@ class Tokenizer:
         messages: user, assistant, user, … in turn, ending with the user's
         """
         if len(messages) % 2 == 0:
-            raise ValueError(f"a chat must end with the user's message, got {len(messages)} messages")
+            raise ValueError(
+                f"a chat must end with the user's message, got {len(messages)} messages"
+            )
         turns = [("system", system)] if system is not None else []
         turns += [("assistant" if i % 2 else "user", text) for i, text in enumerate(messages)]
         written = "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in turns)

@@ -96,9 +96,7 @@ def test_seeded_sampling_does_not_depend_on_the_batch():
     options = dict(temperature=0.9, top_p=0.8, max_new_tokens=15)
     mixed = prompts(8, seed=3)
     engine = PagedEngine(MODEL, 24, 4)
-    numbers = [
-        engine.add(prompt, seed=index, **options) for index, prompt in enumerate(mixed)
-    ]
+    numbers = [engine.add(prompt, seed=index, **options) for index, prompt in enumerate(mixed)]
     while engine.busy:
         engine.step()
     assert engine.metrics["preemptions"] > 0

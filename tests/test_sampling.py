@@ -20,7 +20,9 @@ def test_frequencies_follow_the_probabilities():
     np.testing.assert_allclose(shares, np.exp(LOGITS), atol=0.03)
 
 
-@pytest.mark.parametrize(("top_p", "kept"), [(0.0, {0}), (0.4, {0}), (0.7, {0, 1}), (0.9, {0, 1, 2})])
+@pytest.mark.parametrize(
+    ("top_p", "kept"), [(0.0, {0}), (0.4, {0}), (0.7, {0, 1}), (0.9, {0, 1, 2})]
+)
 def test_top_p_keeps_the_smallest_set_that_reaches_it(top_p, kept):
     draws = {sample(LOGITS, 1.0, top_p, seed=3, position=p) for p in range(300)}
     assert draws == kept

@@ -20,10 +20,17 @@ from paged_tutorial.pool import BlockPool, OutOfBlocksError
 
 from helpers import snapshot
 
-# Two tokens and few salts, so that requests often share prefixes.
-texts = st.lists(st.integers(0, 1), min_size=1, max_size=14)
-additions = st.lists(st.integers(0, 1), min_size=1, max_size=5)
-roots = st.sampled_from([("", "")] * 4 + [("salt", ""), ("", "adapter")])
+# Two tokens, two streams of text and few salts, so that requests often share prefixes.
+tokens = st.integers(0, 1)
+streams = st.sampled_from([[0] * 14, [0, 1, 1] * 5])
+texts = st.builds(
+    lambda stream, length, end: [*stream[:length], *end],
+    streams,
+    st.integers(0, 14),
+    st.lists(tokens, min_size=1, max_size=2),
+)
+additions = st.lists(tokens, min_size=1, max_size=5)
+roots = st.sampled_from([("", "")] * 6 + [("salt", ""), ("", "adapter")])
 picks = st.integers(0, 1000)
 hash_functions = st.sampled_from([digest_16, lambda data: bytes([digest_16(data)[0] & 3])])
 
@@ -44,7 +51,7 @@ def text_of(name):
 
 class CacheMachine(RuleBasedStateMachine):
     @initialize(
-        num_blocks=st.integers(1, 9),
+        num_blocks=st.sampled_from([1, 2, 4, 6, 8, 12, 16]),
         block_size=st.integers(1, 4),
         holes=st.booleans(),
         hash_function=hash_functions,
@@ -88,17 +95,29 @@ class CacheMachine(RuleBasedStateMachine):
         assert snapshot(self.cache) == before
 
     def submit(self, tokens, root):
+        """Admit a request, or see it refused. Returns its id or None."""
         cache, request_id = self.cache, self.new_id()
         self.history.append(tokens)
         hits = self.expected_hits(tokens, root)
         if not cache.can_admit(tokens, *root):
             self.refused(OutOfBlocksError, cache.admit, request_id, tokens, *root)
-            return
+            return None
         cached = cache.admit(request_id, tokens, *root).tolist()
         assert cached == [p for p in range(len(tokens)) if p // cache.block_size in hits]
         assert sorted(cached + cache.missing(request_id)) == list(range(len(tokens)))
         assert cached != list(range(len(tokens)))
         assert cache.lost_positions(request_id) <= set(cache.missing(request_id))
+        return request_id
+
+    def fill(self, request_id, count=None):
+        """Compute the first missing positions: all of them, or `count`."""
+        cache, holding = self.cache, self.cache.holdings[request_id]
+        positions = cache.missing(request_id)[:count]
+        batch = cache.batch([(request_id, positions)])
+        new = [fingerprint(holding.root.content, holding.tokens[: p + 1]) for p in positions]
+        new = np.array(new).reshape(-1, 1, 1)
+        batch.write(0, new, -new)
+        cache.commit(request_id, positions)
 
     # -- rules -------------------------------------------------------------------------
 
@@ -106,9 +125,33 @@ class CacheMachine(RuleBasedStateMachine):
     def admit(self, tokens, root):
         self.submit(tokens, root)
 
-    @rule(choice=picks, more=st.lists(st.integers(0, 1), max_size=4), root=roots)
-    def admit_again(self, choice, more, root):
-        self.submit([*self.history[choice % len(self.history)], *more], root)
+    @rule(tokens=texts, root=roots)
+    def serve_to_the_end(self, tokens, root):
+        request_id = self.submit(tokens, root)
+        if request_id is not None:
+            self.fill(request_id)
+            check_invariants(self.cache)
+            self.cache.release(request_id)
+
+    @rule(choice=picks, more=st.lists(tokens, max_size=3), root=roots)
+    def come_back(self, choice, more, root):
+        request_id = self.submit([*self.history[choice % len(self.history)], *more], root)
+        if request_id is not None:
+            self.fill(request_id)
+
+    @precondition(lambda self: self.resident())
+    @rule(choice=picks, which=picks)
+    def come_back_to_a_hole(self, choice, which):
+        cache, resident = self.cache, sorted(self.resident())
+        root, tokens = resident[choice % len(resident)]
+        text = [*tokens, 0]
+        hits = cache.match(text, *root).blocks.values()
+        idle = [block for block in hits if not cache.pool.reference_counts[block]]
+        if idle:
+            cache.evict(idle[which % len(idle)])
+        request_id = self.submit(text, root)
+        if request_id is not None:
+            self.fill(request_id)
 
     @precondition(lambda self: self.cache.holdings)
     @rule(choice=picks, tokens=additions)
@@ -128,19 +171,22 @@ class CacheMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.cache.holdings)
     @rule(choice=picks, count=st.sampled_from([1, 2, 3, 100, 100, 100]))
     def compute(self, choice, count):
-        cache, request_id = self.cache, self.pick(choice)
-        holding = cache.holdings[request_id]
-        positions = cache.missing(request_id)[:count]
-        batch = cache.batch([(request_id, positions)])
-        new = [fingerprint(holding.root.content, holding.tokens[: p + 1]) for p in positions]
-        new = np.array(new).reshape(-1, 1, 1)
-        batch.write(0, new, -new)
-        cache.commit(request_id, positions)
+        self.fill(self.pick(choice), count)
+
+    @precondition(lambda self: self.cache.holdings)
+    @rule(choice=picks, tokens=additions)
+    def decode(self, choice, tokens):
+        request_id = self.pick(choice)
+        self.fill(request_id)
+        for token in tokens:
+            self.extend(choice, [token])
+            self.fill(request_id)
 
     @precondition(lambda self: self.cache.holdings)
     @rule(choice=picks, skipped=st.integers(1, 3))
-    def commit_out_of_order(self, choice, skipped):
+    def misuse(self, choice, skipped):
         request_id = self.pick(choice)
+        self.refused(ValueError, self.cache.admit, request_id, [0])
         later = self.cache.missing(request_id)[skipped:]
         if later:
             self.refused(ValueError, self.cache.commit, request_id, later)
@@ -163,23 +209,27 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(choice=picks)
     def release(self, choice):
         request_id, resident = self.pick(choice), self.resident()
-        self.history.append(list(self.cache.holdings[request_id].tokens))
+        self.history.append(self.cache.holdings[request_id].tokens[:16])
         self.cache.release(request_id)
         assert request_id not in self.cache.holdings
         assert self.resident() == resident
 
-    @rule(choice=picks)
-    def evict(self, choice):
+    @rule(choice=picks, careful=st.integers(0, 3))
+    def evict(self, choice, careful):
         cache = self.cache
-        block = choice % cache.pool.num_blocks
-        if cache.pool.reference_counts[block] or cache.index.name_of[block] is None:
+        idle = [block for block in cache.pool.queue if cache.index.name_of[block] is not None]
+        blocks = idle if idle and careful else range(cache.pool.num_blocks)
+        block = blocks[choice % len(blocks)]
+        if block not in idle:
             self.refused(ValueError, cache.evict, block)
             return
         cache.evict(block)
         assert next(iter(cache.pool.queue)) == block
 
-    @rule()
-    def drop_all(self):
+    @rule(sure=st.integers(0, 4))
+    def drop_all(self, sure):
+        if sure < 4:  # else there would seldom be anything to hit
+            return
         if self.cache.holdings:
             self.refused(RuntimeError, self.cache.drop_all)
             return
@@ -196,11 +246,6 @@ class CacheMachine(RuleBasedStateMachine):
             assert list(match.blocks) == hits
             self.cache.can_admit(text, *root)
         assert snapshot(self.cache) == before
-
-    @precondition(lambda self: self.cache.holdings)
-    @rule(choice=picks)
-    def admit_twice(self, choice):
-        self.refused(ValueError, self.cache.admit, self.pick(choice), [0])
 
     # -- what must hold after each -------------------------------------------------------
 

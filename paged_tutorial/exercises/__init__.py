@@ -7,9 +7,9 @@ progress()                  what is solved
 """
 
 from .cards import Card, show
-from .checking import Unusable
 from .exercise import find
 from .ledger import note_solved, table
+from .play import Unusable
 from .report import judge
 
 __all__ = ["check", "hint", "progress", "solution"]
@@ -22,7 +22,9 @@ def check(exercise_id: str, answer: object) -> None:
         return
     verdict = judge(exercise, answer)
     if verdict.state == "right" and not note_solved(exercise.id):
-        verdict.card.say("(Your data folder cannot be written, so `progress()` will not know.)", soft=True)
+        verdict.card.say(
+            "(Your data folder cannot be written, so `progress()` will not know.)", soft=True
+        )
     show(verdict.card)
 
 

@@ -1,7 +1,6 @@
 """Solutions of chapter 2, and correct answers in other styles. Shown by `solution`."""
 
 # Each answer is read alone, in a notebook: short, without annotations, as the stub is.
-# ruff: noqa: D102, D107
 
 from collections import Counter
 

@@ -16,17 +16,9 @@ from paged_tutorial import (
 )
 
 from . import answers_02 as answers
-from .checking import (
-    Case,
-    Play,
-    Unattempted,
-    Unusable,
-    all_sequences,
-    random_sequences,
-    require_class,
-    require_function,
-)
+from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
+from .play import Case, Play, Unattempted, Unusable, require_class, require_function
 from .plug import PluggedPool
 
 # -- 2.1 ----------------------------------------------------------------------------------
@@ -93,7 +85,12 @@ def unused_slots(num_tokens, block_size):
         ),
         Mutant("no return", "last block", "return -num", "-num"),
         Mutant("block size fixed at 16", "last block", "% block_size", "% 16"),
-        Mutant("printed, not returned", "last block", "return -num_tokens % block_size", "print(-num_tokens % block_size)"),
+        Mutant(
+            "printed, not returned",
+            "last block",
+            "return -num_tokens % block_size",
+            "print(-num_tokens % block_size)",
+        ),
     ),
     alternatives=(answers.unused_slots_by_blocks,),
 )
@@ -137,7 +134,9 @@ class PoolPlay(Play):
             return
         expected = f"a free block: {' or '.join(map(str, free))}"
         if outcome.error is not None:
-            self.require(not isinstance(outcome.error, OutOfBlocksError), AVAILABLE, expected, outcome.came())
+            self.require(
+                not isinstance(outcome.error, OutOfBlocksError), AVAILABLE, expected, outcome.came()
+            )
         block = outcome.integer(AVAILABLE, expected)
         self.require(block in range(len(self.holders)), REAL, expected, block)
         self.require(block in free, ONE_OWNER, expected, f"{block}, which somebody holds")
@@ -261,8 +260,8 @@ class MyPool:
         Mutant(
             "the first to leave frees the block",
             "last holder leaves",
-            "        self.reference_counts[block] -= 1\n        if self.reference_counts[block] == 0:\n            self.free",
-            "        self.reference_counts[block] = 0\n        if True:\n            self.free",
+            "-= 1\n        if self.reference_counts[block] == 0:",
+            "= 0\n        if True:",
         ),
         Mutant(
             "the block never comes back", "last holder leaves", "self.free.append(block)", "pass"
@@ -335,7 +334,9 @@ class TakePlay(Play):
         self.require(len(blocks) == number, EXACTLY, expected, blocks)
         wanted = [count + blocks.count(block) for block, count in enumerate(counts)]
         fresh = all(counts[block] == 0 for block in blocks) and max(wanted) <= 1
-        self.require(fresh and pool.reference_counts == wanted, EXACTLY, f"reference counts {wanted}", now)
+        self.require(
+            fresh and pool.reference_counts == wanted, EXACTLY, f"reference counts {wanted}", now
+        )
 
 
 def take_cases():
@@ -392,7 +393,12 @@ TAKE = Exercise(
     "same. With several threads check and act must be one step: chapter 10.",
     mutants=(
         Mutant("no check", "as it was", "num_blocks > pool.num_free", "False"),
-        Mutant("off by one", "exactly as many as asked", "num_blocks > pool.num_free", "num_blocks >= pool.num_free"),
+        Mutant(
+            "off by one",
+            "exactly as many as asked",
+            "num_blocks > pool.num_free",
+            "num_blocks >= pool.num_free",
+        ),
         Mutant(
             "the error is swallowed",
             "OutOfBlocksError",
@@ -425,6 +431,7 @@ TAKE = Exercise(
 
 SAME_ANSWER = "On your pool the model says what it says on a pool of its own."
 ALL_BACK = "When all requests are finished, all blocks are free."
+LONG = 120.0  # seconds for a model on a busy machine
 QUESTION = "What is the capital of France?"
 
 
@@ -435,20 +442,24 @@ class ModelPlay(PoolPlay):
 
     def serve(self, name: str, block_size: int) -> None:
         """Run requests that share a beginning; the second round finds blocks of the first."""
+        self.wait(LONG)
         model, rounds, new_tokens = _workload(name)
+        alone = _alone(name)
         number = len(self.holders)
         pool = self.subject = self.thing(number, block_size)
         self.calls.clear()
         self.run(f"pool = {self.name}({number}, {block_size})", lambda: None)
         engine = PagedEngine(model, pool=PluggedPool(pool, model.config))
-        for prompts, expected in zip(rounds, _alone(name), strict=True):
+        for prompts, expected in zip(rounds, alone, strict=True):
             outcome = self.run(
                 f"engine.generate(…)  # {len(prompts)} at a time, {name}",
                 lambda prompts=prompts: _generate(engine, prompts, new_tokens),
-                seconds=60,
+                seconds=LONG,
             )
             answers = outcome.returned("answers")
-            self.require(answers == expected, SAME_ANSWER, f"tokens {expected}", f"tokens {answers}")
+            self.require(
+                answers == expected, SAME_ANSWER, f"tokens {expected}", f"tokens {answers}"
+            )
             free = self.peek("pool.num_free", lambda: pool.num_free)
             self.require(free == number, ALL_BACK, f"num_free {number}", f"num_free {free}")
 
@@ -526,8 +537,18 @@ class PoolForTheModel(MyPool):
             "self.free.remove(block)",
             "pass",
         ),
-        Mutant("bringing back is not counted", "number of its holders", "+= 1", "+= self.reference_counts[block] == 0"),
-        Mutant("the wrong block leaves the list", "brings it back", "self.free.remove(block)", "self.free.pop(); self.free.pop()"),
+        Mutant(
+            "bringing back is not counted",
+            "number of its holders",
+            "+= 1",
+            "+= self.reference_counts[block] == 0",
+        ),
+        Mutant(
+            "the wrong block leaves the list",
+            "brings it back",
+            "self.free.remove(block)",
+            "self.free.pop(); self.free.pop()",
+        ),
         Mutant(
             "a free block is refused",
             "brings it back",
@@ -537,7 +558,7 @@ class PoolForTheModel(MyPool):
         Mutant(
             "any number is a block",
             "numbered from 0",
-            "raise ValueError(f\"there is no block {block}\")",
+            'raise ValueError(f"there is no block {block}")',
             "return",
         ),
     ),

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from .checking import Case, Play, Unusable
+from .play import Case, Play, Unusable
 
 CHAPTER = re.compile(r"chapter_(\d\d)")
 
@@ -35,8 +35,7 @@ class Exercise:
 
     require: raises Unusable for something that is no answer at all
     play: the moves and the rules; cases: smallest first
-    insight: what a right answer shows, one sentence that leads on; may be a function, called
-    after the check, that computes the sentence
+    insight: what a right answer shows, in a sentence that leads on
     """
 
     id: str

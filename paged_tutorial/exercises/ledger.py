@@ -30,7 +30,8 @@ def solved() -> set[str]:
         entries = json.loads(data_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return set()
-    return {entry for entry in entries if isinstance(entry, str)} if isinstance(entries, list) else set()
+    entries = entries if isinstance(entries, list) else []
+    return {entry for entry in entries if isinstance(entry, str)}
 
 
 def note_solved(exercise_id: str) -> bool:

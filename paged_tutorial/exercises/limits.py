@@ -20,7 +20,7 @@ KEPT_CHARACTERS = 2_000
 
 
 class TimeUp(BaseException):
-    """Planted in a worker that takes too long. No Exception, so that `except Exception` lets it by."""
+    """Planted in a worker that takes too long. `except Exception` does not catch it."""
 
 
 class Guard:
@@ -29,6 +29,7 @@ class Guard:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.printed = ""
+        self.left_behind = False  # the worker could not be stopped
         self._deadline = 0.0
 
     def alive(self, seconds: float | None = None) -> None:
@@ -40,10 +41,11 @@ class Guard:
         outcome: dict[str, object] = {}
 
         def work() -> None:
-            try:
-                outcome["value"] = function()
-            except BaseException as error:  # handed over to the caller's thread
-                outcome["error"] = error
+            with contextlib.suppress(TimeUp):  # planted once more, after the work has ended
+                try:
+                    outcome["value"] = function()
+                except BaseException as error:  # handed over to the caller's thread
+                    outcome["error"] = error
 
         worker = threading.Thread(target=work, name="exercise", daemon=True)
         said = _Capped()
@@ -59,6 +61,7 @@ class Guard:
                 if late:
                     _stop(worker)
         self.printed = said.getvalue()
+        self.left_behind = worker.is_alive()
         if late or "value" not in outcome and "error" not in outcome:
             raise TimeUp
         if "error" in outcome:
@@ -72,7 +75,7 @@ def _stop(worker: threading.Thread) -> None:
     end = time.monotonic() + GRACE
     while worker.is_alive() and time.monotonic() < end:
         plant(ctypes.c_ulong(worker.ident), ctypes.py_object(TimeUp))
-        worker.join(5 * PAUSE)
+        worker.join(10 * PAUSE)
 
 
 class _Capped(io.StringIO):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .cards import Card
-from .checking import Failure, Play, Unattempted, Unusable, examine
+from .checking import Failure, examine
 from .exercise import Exercise
+from .play import Play, Unattempted, Unusable
 from .telling import state_of
 
 SHOWN_CALLS = 12
@@ -25,7 +26,7 @@ def judge(exercise: Exercise, thing) -> Verdict:
     """Check an answer. Never raises for anything that the answer does."""
     try:
         exercise.require(thing)
-        failure = examine(exercise.play, thing, exercise.cases())
+        failure = examine(exercise.play, thing, exercise.cases)
         insight = exercise.insight if failure is None else ""
     except Unattempted as unattempted:
         return Verdict("unattempted", _unattempted(exercise, str(unattempted)))

@@ -8,7 +8,6 @@ import traceback
 from collections import deque
 from pathlib import Path
 
-
 PLAIN = (int, str, list, tuple, dict, set, frozenset, deque)
 
 

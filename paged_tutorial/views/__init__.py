@@ -8,20 +8,25 @@ needs neither matplotlib nor ipywidgets.
 from importlib import import_module
 
 from .draw import draw, draw_pool, draw_queue, draw_store
+from .page_table import draw_page_table
 from .recording import Recording, record
 from .snapshot import snapshot
 from .source import source
 from .svg import Picture
+from .timeline import Span, draw_timeline
 
 _LATER = {"show": "plots", "explore": "widgets", "what_if": "widgets"}
 
 __all__ = [
     "Picture",
     "Recording",
+    "Span",
     "draw",
+    "draw_page_table",
     "draw_pool",
     "draw_queue",
     "draw_store",
+    "draw_timeline",
     "explore",
     "record",
     "show",

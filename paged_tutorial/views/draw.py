@@ -12,9 +12,9 @@ from .svg import Faces, Picture, moved, path, rect, text, wrapped
 from .tables import TablesPanel, describe
 from .tiles import CACHED, tiles_of
 
-WIDTH, MARGIN = 860, 24
+WIDTH, MARGIN = 780, 24
 INNER = WIDTH - 2 * MARGIN
-LEFT = 316  # where the second column begins
+LEFT = 308  # where the second column begins
 PARTS = ("tables", "pool", "queue", "store")
 
 
@@ -34,7 +34,7 @@ class Layout:
         side = INNER - LEFT if beside else INNER
         panels = []
         if state.requests and "tables" in parts:
-            width = LEFT - 24 if beside else INNER
+            width = LEFT - 18 if beside else INNER
             panels.append(TablesPanel(state, self.cast, width, entries))
         right = []
         if "pool" in parts and state.num_blocks:
@@ -58,9 +58,12 @@ class Layout:
     def height(self, legend: Iterable[str] | None = None) -> float:
         """The height of the picture, with the legend given or its own."""
         footer = Legend(self.legend if legend is None else legend, INNER).height
-        return self.bottom + 21 * len(self.caption_lines) + (14 if self.caption_lines else 0) + (
-            footer + 22 if footer else 8
-        )  # fmt: skip
+        return (
+            self.bottom
+            + 21 * len(self.caption_lines)
+            + (14 if self.caption_lines else 0)
+            + (footer + 22 if footer else 8)
+        )
 
 
 def request_order(state: Snapshot) -> tuple:

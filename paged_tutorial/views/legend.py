@@ -23,7 +23,7 @@ ENTRIES = {
     "wrong": ("contradicts itself", _EXAMPLE._replace(filled=None, wrong=True)),
     "now": ("just happened", None),
 }
-SCALE, SIZE, LINE = 0.5, 12.5, 42
+SCALE, SIZE, LINE = 0.55, 12.5, 45
 
 
 class Legend:
@@ -33,7 +33,7 @@ class Legend:
         self.places: list[tuple[str, float, int]] = []
         x, row = 0.0, 0
         for key in keys:
-            wide = 31 + 9 + text_width(ENTRIES[key][0], SIZE) + 18
+            wide = 34 + 9 + text_width(ENTRIES[key][0], SIZE) + 18
             if x and x + wide > width:
                 x, row = 0.0, row + 1
             self.places.append((key, x, row))
@@ -46,7 +46,7 @@ class Legend:
             y = row * LINE
             meaning, tile = ENTRIES[key]
             parts.append(moved(x, y, self._example(key, tile)))
-            parts.append(text(x + 42, y + 22, meaning, SIZE, INK))
+            parts.append(text(x + 44, y + 25, meaning, SIZE, INK))
         return "".join(parts)
 
     @staticmethod

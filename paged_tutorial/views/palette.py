@@ -98,6 +98,10 @@ class Cast:
             self._introduce(request)
         return self._labels[request]
 
+    def request_of(self, label: str) -> Hashable:
+        """The request that has this label; None for the empty one."""
+        return next(request for request, known in self._labels.items() if known == label)
+
     def style(self, request: Hashable) -> Style:
         """The look of a request; None, the unknown, is grey."""
         if request not in self._styles:
@@ -106,7 +110,9 @@ class Cast:
 
     def _introduce(self, request: Hashable) -> None:
         name = str(request)
-        if isinstance(request, int):
+        if not name:
+            label, index = "", 0
+        elif isinstance(request, int):
             label, index = f"R{name}", abs(request)
         elif re.fullmatch("[A-Z]", name):
             label, index = name, ord(name) - ord("A")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable
 from .palette import FAINT, GROUND, INK, MUTED, Cast, Style
 from .snapshot import Snapshot
 from .svg import Faces, moved, path, rect, text, text_width
-from .tiles import CACHED, LARGE, MEDIUM, SMALL, TINY, Tile, draw_face, number_style, ring
+from .tiles import CACHED, LARGE, MEDIUM, SMALL, TINY, Tile, draw_face, numbers, ring
 
 HEADING = 22  # height of the line above each panel
 MOST_TILES = 1200
@@ -50,20 +50,18 @@ class PoolPanel:
         self.height = HEADING + 8 + rows * self.row_step + (18 if self.hidden else 0)
 
     def draw(self, faces: Faces) -> str:
-        shape, parts, numbers = self.shape, [heading("block pool")], []
-        away = 5 if shape.gap > 10 else 3
+        shape, parts, places = self.shape, [heading("block pool")], []
+        away = 4 if shape.roomy else 2.5
         for index, tile in enumerate(self.tiles):
             row, column = divmod(index, self.columns)
             x, y = self.margin + column * self.step, HEADING + 8 + row * self.row_step
             if tile.block in self.highlight:
                 parts.append(moved(x, y, ring(shape.width, shape.height, away=away)))
             parts.append(faces.use(tile.face_key, lambda tile=tile: draw_face(tile, shape), x, y))
-            if shape.id_size:
-                at = f'x="{x + 6:g}" y="{y + shape.id_size + 5:g}"'
-                numbers.append(f"<text {at}>{tile.block}</text>")
-            elif column == 0:
+            places.append((x, y, tile.block))
+            if self.margin and column == 0:
                 parts.append(text(30, y + 12, tile.block, 10.5, MUTED, "end"))
-        parts.append(number_style(shape, "".join(numbers)))
+        parts.append(numbers(shape, places))
         if self.hidden:
             parts.append(text(0, self.height - 8, f"and {self.hidden} more blocks", 12, MUTED))
         return "".join(parts)
@@ -72,7 +70,7 @@ class PoolPanel:
 class QueuePanel:
     """The free queue as a strip, from the block handed out next to the last."""
 
-    STEP, LINE, PILL, MOST_LINES = 56, 36, 46, 3
+    STEP, LINE, PILL, MOST_LINES = 53, 36, 44, 3
 
     def __init__(
         self, state: Snapshot, tiles: list[Tile], width: float, highlight: Collection[int] = ()
@@ -80,7 +78,7 @@ class QueuePanel:
         self.queue, self.ordered = state.queue or (), state.ordered
         self.tiles = {tile.block: tile for tile in tiles}
         self.highlight = frozenset(highlight)
-        self.columns = max(1, int((width + 10) // self.STEP))
+        self.columns = max(1, int((width + 9) // self.STEP))
         room = self.columns * self.MOST_LINES
         self.shown: list[int | None] = list(range(len(self.queue)))
         if len(self.queue) > room:
@@ -96,7 +94,7 @@ class QueuePanel:
             parts = [heading("free queue", f"{many}; handed out next →")]
         else:
             parts = [heading("free queue", "empty: no block can be handed out")]
-        numbers = []
+        written = []
         for place, index in enumerate(self.shown):
             row, column = divmod(place, self.columns)
             x, y = column * self.STEP, HEADING + row * self.LINE
@@ -108,9 +106,9 @@ class QueuePanel:
             if block in self.highlight:
                 parts.append(moved(x, y, ring(self.PILL, 26, 13, 3)))
             parts.append(self._pill(faces, block, x, y))
-            numbers.append(f'<text x="{x + self.PILL / 2:g}" y="{y + 17.5:g}">{block}</text>')
+            written.append(f'<text x="{x + self.PILL / 2:g}" y="{y + 17.5:g}">{block}</text>')
         style = f'font-size="12.5" font-weight="600" fill="{INK}" text-anchor="middle"'
-        return "".join(parts) + f"<g {style}>{''.join(numbers)}</g>"
+        return "".join(parts) + f"<g {style}>{''.join(written)}</g>"
 
     def _pill(self, faces: Faces, block: int, x: float, y: float) -> str:
         tile = self.tiles.get(block)

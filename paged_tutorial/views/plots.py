@@ -13,8 +13,8 @@ from html import escape
 import matplotlib
 from matplotlib.figure import Figure
 
-from .palette import FAINT, GROUND, INK, MUTED, RULE
 from .palette import COLOURS as _TRIPLES
+from .palette import FAINT, GROUND, INK, MUTED, RULE
 
 COLOURS = tuple(solid for solid, _, _ in _TRIPLES)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -52,7 +52,7 @@ STYLE = {
 }
 
 
-def axes(title: str, x: str, y: str, size: tuple[float, float] = (8.2, 3.6), **options):
+def axes(title: str, x: str, y: str, size: tuple[float, float] = (7.8, 3.6), **options):
     """A figure and its axis in the style of the course. Say the finding in the title, and
     name and unit of each axis. Options go to `Figure.subplots`; with several axes, the
     title stands over all of them.

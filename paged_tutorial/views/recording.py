@@ -53,7 +53,7 @@ class Recording:
         self._evicted: set[int] = set()
         self._undo: list = []
         self._depth = 0
-        self._add(None, "This is how it is before the first step.")
+        self._add(self._state(), None, "This is how it is before the first step.")
         self._attach()
 
     def __enter__(self) -> Recording:
@@ -84,6 +84,9 @@ class Recording:
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
+
+    def _state(self) -> Snapshot:
+        return snapshot(self.thing, idle=self.idle)
 
     # -- listening ---------------------------------------------------------------------
 
@@ -149,41 +152,54 @@ class Recording:
     def _on_call(self, name: str, args, kwargs, said: str) -> None:
         given = [_brief.repr(arg) for arg in args]
         given += [f"{key}={_brief.repr(value)}" for key, value in kwargs.items()]
-        before = self.steps[-1].snapshot
-        self._add(None, f"{name}({', '.join(given)}){said}.")
-        step = self.steps[-1]
-        self.steps[-1] = Step(None, step.sentence, step.snapshot, changed(before, step.snapshot))
+        before, state = self.steps[-1].snapshot, self._state()
+        sentence = f"{name}({', '.join(given)}){said}."
+        self._add(state, None, sentence, changed(before, state))
 
     def _on_event(self, event: Event) -> None:
         if event.kind in SILENT:
             return
-        sentence = self._sentence(event)
+        state = self._state()
+        sentence = self._sentence(event, state)
         if event.kind == "evict":
             self._owners.pop(event.block, None)
             self._evicted.add(event.block)
         elif event.kind == "drop":
-            self._evicted |= {b for b, _ in self._owners.items()}
+            self._evicted |= set(self._owners)
             self._owners.clear()
         elif event.kind in ("allocate", "copy", "register"):
             self._owners[event.block] = event.request, event.logical
             self._evicted.discard(event.block)
+        self._add(state, event, sentence, self._marks(event, state))
+
+    def _sentence(self, event: Event, state: Snapshot) -> str:
+        said = event.sentence()
+        if event.kind == "token" and state.decode is not None:
+            said += f": {state.decode([event.tokens])!r}"
+        if event.kind == "evict" and event.block in self._owners:
+            request, logical = self._owners[event.block]
+            here = any(view.request == request for view in state.requests)
+            fate = "must be recomputed" if here else "is forgotten"
+            full = "" if event.block in (state.queue or ()) else "pool full: "
+            said = f"{full}{said}; request {request}'s block {logical} {fate}"
+        return said[0].upper() + said[1:] + "."
+
+    @staticmethod
+    def _marks(event: Event, state: Snapshot) -> tuple:
+        """What an event is about: a block, an entry of a page table, or what is computed."""
         marks: tuple = () if event.block is None else (event.block,)
         if event.request is not None and event.logical is not None:
             marks += ((event.request, event.logical),)
-        self._add(event, sentence, marks)
+        if event.kind in ("compute", "recompute"):
+            for view in state.requests:
+                if view.request == event.request:
+                    logicals = sorted({p // state.block_size for p in view.missing})
+                    marks += tuple(view.blocks[logical] for logical in logicals)
+        return marks
 
-    def _sentence(self, event: Event) -> str:
-        said = event.sentence()
-        decode = self.steps[-1].snapshot.decode
-        if event.kind == "token" and decode is not None:
-            said += f": {decode([event.tokens])!r}"
-        if event.kind == "evict" and event.block in self._owners:
-            request, logical = self._owners[event.block]
-            said += f"; request {request}'s block {logical} must be recomputed if it is needed"
-        return said[0].upper() + said[1:] + "."
-
-    def _add(self, event: Event | None, sentence: str, highlight: tuple = ()) -> None:
-        state = snapshot(self.thing, idle=self.idle)
+    def _add(
+        self, state: Snapshot, event: Event | None, sentence: str, highlight: tuple = ()
+    ) -> None:
         for view in state.requests:
             self._order[view.request] = None
             if view.state not in ("waiting", "idle"):

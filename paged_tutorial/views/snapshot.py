@@ -22,6 +22,7 @@ COUNTS = ("reference_counts", "ref_counts")
 QUEUES = ("queue", "free", "free_list", "free_blocks")
 TABLES = ("tables", "page_tables")
 LENGTHS = ("lengths", "num_tokens")
+ABSENT = ("waiting", "idle")  # such a request holds nothing; its table is what would be found
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ def _of_engine(engine, idle) -> Snapshot:
     waiting = tuple(
         _absent(engine.cache, request.request_id, request.tokens, "waiting", request)
         for request in engine.scheduler.waiting
+        # In the middle of an admission it is still in line, but holds its blocks already.
+        if request.request_id not in engine.cache.holdings
     )
     decode = engine.tokenizer.decode if getattr(engine, "tokenizer", None) else None
     return with_changes(state, requests=state.requests + waiting, decode=decode)
@@ -157,8 +160,13 @@ def _absent(cache, request_id, tokens, state, request=None) -> RequestView:
 def _of_table(table) -> Snapshot:
     blocks = _integers(table.block_ids)
     view = RequestView("", blocks)
-    return Snapshot(max(blocks, default=-1) + 1, getattr(table, "block_size", None), None, None,
-                    requests=(view,))  # fmt: skip
+    return Snapshot(
+        max(blocks, default=-1) + 1,
+        getattr(table, "block_size", None),
+        None,
+        None,
+        requests=(view,),
+    )
 
 
 def _of_anything(thing) -> Snapshot:

@@ -54,7 +54,8 @@ class Listing:
             f'<div style="color:{MUTED};font:12px system-ui,sans-serif;margin-bottom:6px">'
             f"{escape(self.name)}</div>"
             f'<pre style="background:{PALE};color:{INK};margin:0;padding:0;border:0;'
-            f'font-size:13px;line-height:1.45">{code}</pre></div>'
+            f"font-size:12.5px;line-height:1.5;white-space:pre-wrap;word-break:normal;"
+            f'overflow-wrap:anywhere">{code}</pre></div>'
         )
 
     def __repr__(self) -> str:

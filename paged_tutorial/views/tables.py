@@ -6,11 +6,9 @@ from collections.abc import Collection
 
 from .palette import FAINT, GROUND, INK, MUTED, Cast, Style
 from .panels import HEADING, count_of, heading
-from .snapshot import RequestView, Snapshot
+from .snapshot import ABSENT, RequestView, Snapshot
 from .svg import Faces, moved, path, rect, text, text_width
 from .tiles import ring
-
-LOOKING = ("waiting", "idle")  # such a request holds no block; its table says what is found
 
 
 class TablesPanel:
@@ -93,7 +91,7 @@ class TablesPanel:
     def _chip(self, faces: Faces, view, logical: int, style: Style, x, y) -> str:
         block = view.blocks[logical]
         # A missing block and one that is merely found are dashed: nobody holds them.
-        dash = "3 3" if block is None else "5 4" if view.state in LOOKING else ""
+        dash = "3 3" if block is None else "5 4" if view.state in ABSENT else ""
         arrow = len(f"{logical}{'?' if block is None else block}") <= 3
 
         def make() -> str:
@@ -109,7 +107,8 @@ class TablesPanel:
 
 def describe(view: RequestView, label: str = "") -> str:
     """What a request is, in a few words."""
-    words = [] if str(view.request) in ("", label) else [f"{str(view.request)[:16]}:"]
+    name = str(view.request)
+    words = [] if name in ("", label, label[1:]) else [f"{name[:16]}:"]
     if view.num_tokens is not None:
         words.append(count_of(view.num_tokens, "token"))
     else:

@@ -9,32 +9,43 @@ No state is told by colour alone.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from .palette import ALARM, FAINT, GOLD, GROUND, INK, MUTED, PALE, Cast, Style
-from .snapshot import Snapshot
+from .snapshot import ABSENT, Snapshot
 from .svg import moved, path, rect, text
 
 FREE, HELD, CACHED, EVICTED = "free", "held", "cached", "evicted"
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """Sizes of a tile in pixels. Without `id_size` there is room for the letter only."""
+class Geometry(NamedTuple):
+    """Sizes of a tile in pixels: baselines of number and letter, and the box of the slots.
+
+    Without `id_size` there is room for the letter only.
+    """
 
     width: float
     height: float
     gap: float
     id_size: float
     letter_size: float
+    number: tuple[float, float] = (0, 0)
+    letter: tuple[float, float] = (0, 0)
+    slots: tuple[float, float, float, float] = (0, 0, 0, 0)
+
+    @property
+    def roomy(self) -> bool:
+        """Whether lines and badges have their full size."""
+        return self.id_size > 11
 
 
-LARGE = Geometry(62, 62, 14, 14, 14)
-MEDIUM = Geometry(46, 46, 11, 12, 12)
-SMALL = Geometry(44, 32, 6, 10.5, 10.5)
-TINY = Geometry(16, 16, 4, 0, 9)
+LARGE = Geometry(62, 62, 10, 14, 14, (7, 19), (55, 19), (7, 23, 48, 33))
+MEDIUM = Geometry(46, 46, 8, 12, 12, (6, 17), (40, 17), (6.5, 21, 33, 19))
+SMALL = Geometry(41, 32, 5, 10, 10, (4, 14), (37, 14), (5, 19, 31, 8))
+TINY = Geometry(16, 16, 4, 0, 9, letter=(8, 11.3))
+STRIP = Geometry(250, 32, 8, 14, 14, (12, 21), (240, 21), (50, 9, 150, 14))  # a row of memory
 
 
 class Tile(NamedTuple):
@@ -63,6 +74,8 @@ class Tile(NamedTuple):
 def tiles_of(state: Snapshot, cast: Cast) -> list[Tile]:
     """The tiles of all blocks of a snapshot."""
     holders, fills = _fills(state)
+    absent = [view for view in state.requests if view.state in ABSENT]
+    finders = {block: view.request for view in absent for block in view.blocks}
     counts = state.reference_counts
     if counts is None:
         tables = Counter(block for view in state.requests for block in set(view.blocks))
@@ -73,7 +86,7 @@ def tiles_of(state: Snapshot, cast: Cast) -> list[Tile]:
     tiles = []
     for block in range(state.num_blocks):
         count, held = counts[block], block in holders
-        owner = holders[block] if held else state.owners.get(block)
+        owner = holders[block] if held else state.owners.get(block, finders.get(block))
         filled, awaiting = fills.get(block, (None, 0))
         if block in state.evicted and not held:
             kind, owner = EVICTED, None
@@ -86,8 +99,17 @@ def tiles_of(state: Snapshot, cast: Cast) -> list[Tile]:
         wrong = queued is not None and (block in queued) == (kind == HELD or count > 0)
         wrong = (wrong and kind != EVICTED) or (held and not count)
         tiles.append(
-            Tile(block, kind, cast.label(owner), cast.style(owner), count, size, filled,
-                 awaiting, wrong)  # fmt: skip
+            Tile(
+                block,
+                kind,
+                cast.label(owner),
+                cast.style(owner),
+                count,
+                size,
+                filled,
+                awaiting,
+                wrong,
+            )
         )
     return tiles
 
@@ -99,7 +121,7 @@ def _fills(state: Snapshot) -> tuple[dict, dict[int, tuple[int | None, int]]]:
     size = state.block_size
     for view in state.requests:
         # Who waits or idles has no blocks; its table only says which could be found.
-        if view.state in ("waiting", "idle"):
+        if view.state in ABSENT:
             continue
         awaited: Counter[int] = Counter()
         for position in view.missing:
@@ -118,35 +140,35 @@ def _fills(state: Snapshot) -> tuple[dict, dict[int, tuple[int | None, int]]]:
 
 def draw_tile(tile: Tile, shape: Geometry = LARGE) -> str:
     """The tile with its upper left corner at 0, 0."""
-    number = f'<text x="6" y="{shape.id_size + 5:g}">{tile.block}</text>' if shape.id_size else ""
-    return draw_face(tile, shape) + number_style(shape, number)
+    return draw_face(tile, shape) + numbers(shape, [(0, 0, tile.block)])
 
 
-def number_style(shape: Geometry, numbers: str) -> str:
-    """The font of the numbers of tiles, given once for all of them."""
-    return f'<g font-size="{shape.id_size:g}" font-weight="600" fill="{INK}">{numbers}</g>'
+def numbers(shape: Geometry, places: Iterable[tuple[float, float, int]]) -> str:
+    """The numbers of tiles at (x, y), with their font given once for all of them."""
+    if not shape.id_size:
+        return ""
+    right, down = shape.number
+    written = "".join(
+        f'<text x="{x + right:g}" y="{y + down:g}">{block}</text>' for x, y, block in places
+    )
+    return f'<g font-size="{shape.id_size:g}" font-weight="600" fill="{INK}">{written}</g>'
 
 
 def draw_face(tile: Tile, shape: Geometry = LARGE) -> str:
     """The tile without its number."""
-    letter = ""
-    if tile.label:
-        size = shape.letter_size if len(tile.label) < 3 else shape.letter_size * 0.78
-        at = shape.width - 7, shape.id_size + 5
-        if shape.id_size:
-            letter = text(*at, tile.label, size, tile.style.ink, "end", 700)
-        else:
-            at = shape.width / 2, shape.height / 2 + size * 0.36
-            letter = text(*at, tile.label[:2], size, tile.style.ink, "middle", 700)
+    label = tile.label if shape.id_size else tile.label[:2]
+    size = shape.letter_size if len(label) < 3 else shape.letter_size * 0.78
+    anchor = "end" if shape.id_size else "middle"
+    letter = text(*shape.letter, label, size, tile.style.ink, anchor, 700) if label else ""
     if not shape.id_size:
         return _body(tile, shape) + letter
     return _body(tile, shape) + _marks(tile, shape) + letter + _badges(tile, shape)
 
 
 def _body(tile: Tile, shape: Geometry) -> str:
-    radius = min(8, shape.width / 6)
+    radius = min(8, shape.height / 6 + 2)
     box = 0, 0, shape.width, shape.height, radius
-    strong = 2.2 if shape.id_size > 11 else 1.8
+    strong = 2.2 if shape.roomy else 1.8
     if tile.state == HELD:
         return rect(*box, tile.style.tint, tile.style.solid, strong)
     if tile.state == CACHED:
@@ -160,12 +182,11 @@ def _marks(tile: Tile, shape: Geometry) -> str:
     """The token slots, or a bar where they are too many or unknown."""
     if tile.state == EVICTED or (tile.state == FREE and tile.size is None):
         return ""
-    style, top = tile.style, shape.id_size + 9
-    width, height = shape.width - 14, shape.height - shape.id_size - 15
+    style, (x, y, width, height) = tile.style, shape.slots
     edge = FAINT if tile.state == FREE else style.solid
     if tile.size is None or (tile.filled is None and tile.state == HELD):
         ground = style.solid if tile.state == HELD else style.pattern
-        return rect(7, top + height / 2, width, height / 2, 2, ground, edge)
+        return rect(x, y + height / 2, width, height / 2, 2, ground, edge)
     outlines, inked, dots = _slots(width, height, tile.size, tile.filled or 0, tile.awaiting)
     line = 1 if shape.width > 50 else 0.7
     shapes = path(outlines, "none", edge, line) if outlines else ""
@@ -173,7 +194,7 @@ def _marks(tile: Tile, shape: Geometry) -> str:
         shapes += path(inked, style.pattern if tile.state == CACHED else style.solid, edge, line)
     if dots:
         shapes += path(dots, style.ink)
-    return moved(7, top, shapes)
+    return moved(x, y, shapes)
 
 
 @lru_cache(maxsize=4096)
@@ -220,7 +241,7 @@ def _badges(tile: Tile, shape: Geometry) -> str:
         marks.append(("?", INK))
     if tile.count > 1:
         marks.append((f"×{tile.count}", INK))
-    high = 15 if shape.id_size > 11 else 11
+    high = 15 if shape.roomy else 11
     parts, right = [], shape.width + 5
     for mark, ground in marks:
         wide = high if len(mark) == 1 else high * 0.5 + len(mark) * high * 0.48
@@ -234,5 +255,6 @@ def _badges(tile: Tile, shape: Geometry) -> str:
 def ring(width: float, height: float, radius: float = 8, away: float = 5) -> str:
     """The golden frame around what just happened, at a distance from the thing itself."""
     line = 3 if away >= 4 else 2
-    return rect(-away, -away, width + 2 * away, height + 2 * away, radius + away - 1,
-                "none", GOLD, line)  # fmt: skip
+    return rect(
+        -away, -away, width + 2 * away, height + 2 * away, radius + away - 1, "none", GOLD, line
+    )

@@ -7,6 +7,7 @@ missing. The HTML carries `data-step`, which changes with each new picture.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from html import escape
@@ -31,10 +32,12 @@ class Explorer(ipywidgets.VBox):
 
     def __init__(self, steps: Sequence[Step], title: str | None, parts, interval: int) -> None:
         self.steps, self.title, self.parts = steps, title, parts
+        self.interval = interval
         self._frame()
         last = len(steps) - 1
-        self.play = ipywidgets.Play(
-            min=0, max=last, interval=interval, show_repeat=False, tooltip="Play all steps"
+        # The player of ipywidgets has buttons without names, which nobody can read aloud.
+        self.play = ipywidgets.ToggleButton(
+            description="Play", icon="play", tooltip="Play or pause"
         )
         self.back = ipywidgets.Button(
             description="Back", icon="step-backward", tooltip="One step back"
@@ -42,22 +45,26 @@ class Explorer(ipywidgets.VBox):
         self.forward = ipywidgets.Button(
             description="Forward", icon="step-forward", tooltip="One step forward"
         )
-        for button in (self.back, self.forward):
-            button.layout = ipywidgets.Layout(width="105px")
+        for button in (self.play, self.back, self.forward):
+            button.layout = ipywidgets.Layout(width="98px")
         self.slider = ipywidgets.IntSlider(
             min=0,
             max=last,
             description="Step",
             tooltip="Which step to show; arrow keys move it",
-            layout=ipywidgets.Layout(width="min(380px, 45%)"),
+            style={"description_width": "initial"},
+            layout=ipywidgets.Layout(flex="1 1 220px", max_width="420px"),
         )
         self.view = ipywidgets.HTML()
-        ipywidgets.link((self.play, "value"), (self.slider, "value"))
+        self.play.observe(self._toggle, "value")
         self.back.on_click(lambda _: self._move(-1))
         self.forward.on_click(lambda _: self._move(+1))
         self.slider.observe(self._show, "value")
         self._show()
-        controls = ipywidgets.HBox([self.play, self.back, self.forward, self.slider])
+        controls = ipywidgets.HBox(
+            [self.play, self.back, self.forward, self.slider],
+            layout=ipywidgets.Layout(flex_flow="row wrap"),
+        )
         super().__init__([controls, self.view])
 
     def _frame(self) -> None:
@@ -72,6 +79,24 @@ class Explorer(ipywidgets.VBox):
 
     def _move(self, by: int) -> None:
         self.slider.value = min(self.slider.max, max(0, self.slider.value + by))
+
+    def _toggle(self, change) -> None:
+        self.play.icon = "pause" if change.new else "play"
+        self.play.description = "Pause" if change.new else "Play"
+        if change.new:
+            if self.slider.value == self.slider.max:
+                self.slider.value = 0
+            self._playing = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        """Step forward until the end, or until somebody presses pause."""
+        task = asyncio.current_task()
+        while self.slider.value < self.slider.max:
+            await asyncio.sleep(self.interval / 1000)
+            if not self.play.value or self._playing is not task:
+                return
+            self._move(+1)
+        self.play.value = False
 
     def _show(self, _=None) -> None:
         index = self.slider.value
@@ -112,8 +137,12 @@ class WhatIf(ipywidgets.VBox):
             if parameter.default is not parameter.empty
         }
         self.controls = {
-            name: _control(name, given, defaults.get(name)) for name, given in specifications.items()
+            name: _control(name, given, defaults.get(name))
+            for name, given in specifications.items()
         }
+        widest = max(len(name) for name in self.controls)
+        for control in self.controls.values():
+            control.style.description_width = f"{widest * 8 + 12}px"
         self.view = ipywidgets.HTML()
         self.tallest = 0.0
         self._show()
@@ -171,14 +200,13 @@ def _control(name: str, given, default):
     common = {
         "description": label.capitalize(),
         "tooltip": f"Choose the {label}; arrow keys move it",
-        "style": {"description_width": "initial"},
-        "layout": ipywidgets.Layout(width="min(520px, 95%)"),
+        "layout": ipywidgets.Layout(width="min(560px, 95%)"),
     }
     if isinstance(given, bool):
         return ipywidgets.Checkbox(given if default is None else default, indent=False, **common)
     if isinstance(given, list):
         value = default if default in given else given[0]
-        return ipywidgets.SelectionSlider(options=given, value=value, **common)
+        return ipywidgets.Dropdown(options=given, value=value, **common)
     if not isinstance(given, tuple) or len(given) not in (2, 3):
         raise TypeError(
             f"{name}={given!r} is no control: give (low, high), (low, high, step), "

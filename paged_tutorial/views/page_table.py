@@ -1,0 +1,201 @@
+"""One page table at full length: logical rows on the left, lines to the blocks on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+
+from .palette import FAINT, GOLD, GROUND, INK, MUTED, Cast
+from .panels import count_of, heading
+from .snapshot import ABSENT, RequestView, Snapshot, snapshot
+from .svg import Picture, moved, path, rect, text, wrapped
+from .tables import describe
+from .tiles import STRIP, Tile, draw_tile, ring, tiles_of
+
+WIDTH, MARGIN, ROW, BOX = 780, 24, 40, 32
+LEFT_WIDTH, RIGHT, RIGHT_WIDTH = 320, 506, 250
+MOST_ROWS, ALL_BLOCKS = 24, 16
+
+
+def draw_page_table(
+    thing,
+    request: Hashable = None,
+    title: str | None = None,
+    caption: str | None = None,
+    *,
+    position: int | None = None,
+    highlight: Collection[int] = (),
+    **options,
+) -> Picture:
+    """The page table of one request, the first if none is named.
+
+    position: show how this position is translated, down to its slot
+    highlight: logical blocks to mark in gold; options as those of `snapshot`
+
+    Raises ValueError for a request or a position that the table does not have.
+    """
+    state = snapshot(thing, **options)
+    view = _view(state, request)
+    cast = Cast((*state.order, *(one.request for one in state.requests)))
+    marked = set(highlight)
+    if position is not None:
+        caption = caption or _translation(state, view, position)
+        marked.add(position // state.block_size)
+    return _paint(state, view, cast, title, caption, marked, position)
+
+
+def _view(state: Snapshot, request: Hashable) -> RequestView:
+    for view in state.requests:
+        if request is None or view.request == request:
+            return view
+    known = ", ".join(repr(view.request) for view in state.requests) or "none"
+    raise ValueError(f"there is no page table of {request!r}; requests with one: {known}")
+
+
+def _translation(state: Snapshot, view: RequestView, position: int) -> str:
+    size = state.block_size
+    if size is None or not 0 <= position < len(view.blocks) * size:
+        raise ValueError(f"position {position} is not covered by the page table")
+    logical, offset = divmod(position, size)
+    block = view.blocks[logical]
+    found = f"Position {position} is in logical block {position} // {size} = {logical}, "
+    found += f"at offset {position} % {size} = {offset}. "
+    if block is None:
+        return found + "That block is missing."
+    slot = block * size + offset
+    return (
+        f"{found}The table says block {block}, so its slot is {block} × {size} + {offset} = {slot}."
+    )
+
+
+def _rows(view: RequestView, marked: set[int]) -> list[int | None]:
+    """Logical blocks to show, None for a gap: all, or the first, the last, and the marked."""
+    length = len(view.blocks)
+    if length <= MOST_ROWS:
+        return list(range(length))
+    kept = sorted({*range(MOST_ROWS - 6), *range(length - 4, length), *marked} & {*range(length)})
+    return _gapped(kept)
+
+
+def _gapped(numbers: list[int]) -> list[int | None]:
+    """The numbers, with None wherever some are left out between two."""
+    rows: list[int | None] = []
+    for number in numbers:
+        if rows and number != rows[-1] + 1:
+            rows.append(None)
+        rows.append(number)
+    return rows
+
+
+def _places(rows: list[int | None]) -> tuple[dict[int, float], list[float], float]:
+    """The y of each number, of each gap, and the height of all."""
+    y, places, gaps = 0.0, {}, []
+    for number in rows:
+        if number is None:
+            gaps.append(y)
+            y += 18
+        else:
+            places[number] = y
+            y += ROW
+    return places, gaps, y
+
+
+def _paint(state, view, cast, title, caption, marked, position) -> Picture:
+    rows = _rows(view, marked)
+    used = {view.blocks[row] for row in rows if row is not None} - {None}
+    inside = {block for block in used if 0 <= block < state.num_blocks}
+    known = state.reference_counts is not None or state.queue is not None
+    everything = known and state.num_blocks <= ALL_BLOCKS
+    left, left_gaps, left_height = _places(rows)
+    right, right_gaps, right_height = _places(
+        _gapped(sorted(range(state.num_blocks) if everything else inside))
+    )
+    style, label = cast.style(view.request), cast.label(view.request)
+    title_lines = wrapped(title, WIDTH - 2 * MARGIN, 18, 700) if title else []
+    top = MARGIN + 24 * len(title_lines) + 10
+    body = [
+        text(MARGIN, MARGIN + 14 + 24 * row, line, 18, INK, weight=700)
+        for row, line in enumerate(title_lines)
+    ]
+    name = f"page table of {label}" if label else "page table"
+    body.append(moved(MARGIN, top, heading(name, describe(view, label))))
+    remark = count_of(state.num_blocks, "block") if known else ""
+    body.append(moved(RIGHT, top, heading("block pool", remark)))
+    top += 24
+    lines = []
+    for row, y in left.items():
+        block = view.blocks[row]
+        body.append(moved(MARGIN, top + y, _logical(state, view, row, style, row in marked)))
+        if block in right:
+            lines.append(
+                _line(top + y + BOX / 2, top + right[block] + BOX / 2, style, row in marked)
+            )
+    # Golden lines last, so that they lie on top.
+    body += sorted(lines, key=lambda line: GOLD in line)
+    tiles = tiles_of(state, cast)
+    for block, y in right.items():
+        golden = any(view.blocks[row] == block for row in marked if row < len(view.blocks))
+        body.append(moved(RIGHT, top + y, _strip(tiles[block], golden)))
+    for x, gaps in ((MARGIN + LEFT_WIDTH / 2, left_gaps), (RIGHT + RIGHT_WIDTH / 2, right_gaps)):
+        body += [text(x, top + y + 8, "…", 14, MUTED, "middle", 700) for y in gaps]
+    y = top + max(left_height, right_height) + 10
+    caption_lines = wrapped(caption, WIDTH - 2 * MARGIN - 16, 14) if caption else []
+    if caption_lines:
+        body.append(rect(MARGIN, y, 4, 21 * len(caption_lines), 2, GOLD))
+        for row, line in enumerate(caption_lines):
+            body.append(text(MARGIN + 14, y + 15.5 + 21 * row, line, 14, INK, weight=500))
+        y += 21 * len(caption_lines) + 14
+    said = "; ".join(
+        f"logical {row} is {_named(view.blocks[row])}" for row in rows if row is not None
+    )
+    words = f"{caption or ''} {describe(view, label)}: {said}.".strip()
+    styles = [cast.style(one.request) for one in state.requests] + [cast.style(None)]
+    styles += [cast.style(owner) for owner in state.owners.values()]
+    return Picture("".join(body), WIDTH, y + 8, title or name.capitalize(), words, styles)
+
+
+def _named(block: int | None) -> str:
+    return "missing" if block is None else f"block {block}"
+
+
+def _logical(state, view, row, style, golden) -> str:
+    """One row of the table: logical block, its positions or its text, the block it points to."""
+    block, size = view.blocks[row], state.block_size
+    dash = "3 3" if block is None else "5 4" if view.state in ABSENT else ""
+    fill = GROUND if block is None else style.tint
+    parts = [ring(LEFT_WIDTH, BOX, 6, 4)] if golden else []
+    parts.append(rect(0, 0, LEFT_WIDTH, BOX, 6, fill, style.solid, 1.4, dash))
+    parts.append(text(12, 21, row, 13, INK, weight=600))
+    if size is not None:
+        end = (row + 1) * size
+        if view.num_tokens is not None:
+            end = max(row * size + 1, min(end, view.num_tokens))
+        span = f"{row * size}" if end == row * size + 1 else f"{row * size} to {end - 1}"
+        parts.append(
+            text(52, 21, _words(state, view, row * size, end) or f"positions {span}", 12, MUTED)
+        )
+    name = "?" if block is None else block
+    parts.append(text(LEFT_WIDTH - 12, 21.5, name, 15, style.ink, "end", 700))
+    parts.append(path(f"M{LEFT_WIDTH - 56} 16h9m-4-4l4 4l-4 4", "none", FAINT, 1.3))
+    return "".join(parts)
+
+
+def _words(state: Snapshot, view: RequestView, start: int, end: int) -> str:
+    """The text of these tokens, if there is a tokenizer, as far as it fits."""
+    if state.decode is None or not view.tokens:
+        return ""
+    said = state.decode(list(view.tokens[start:end])).replace("\n", "↵")
+    return f"“{said}”" if len(said) <= 30 else f"“{said[:29]}…”"
+
+
+def _line(start: float, end: float, style, golden: bool) -> str:
+    x0, x1 = MARGIN + LEFT_WIDTH + (5 if golden else 1), RIGHT - (6 if golden else 2)
+    middle = (x0 + x1) / 2
+    d = f"M{x0} {start:g}C{middle:g} {start:g} {middle:g} {end:g} {x1} {end:g}"
+    if golden:
+        return path(d, "none", GOLD, 3)
+    return path(d, "none", style.solid, 1.6)
+
+
+def _strip(tile: Tile, golden: bool) -> str:
+    """A block as a row of memory."""
+    return (ring(RIGHT_WIDTH, BOX, 8, 4) if golden else "") + draw_tile(tile, STRIP)

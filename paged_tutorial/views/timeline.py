@@ -1,0 +1,222 @@
+"""Time from left to right: who had which block, or how long each request lived."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from .palette import GOLD, GROUND, INK, MUTED, NEUTRAL, RULE, Cast
+from .recording import Step
+from .svg import Picture, path, rect, text, text_width, wrapped
+from .tiles import CACHED, HELD, tiles_of
+
+WIDTH, MARGIN, MOST_LANES = 780, 24, 300
+
+
+class Span(NamedTuple):
+    """One bar: a lane, from when to when, whose it is.
+
+    lane: a name, or a number; bars in numbered lanes may be `size` lanes high, as a piece of
+    contiguous memory is. kept: shown pale and dashed. note: written into the bar
+    """
+
+    lane: Hashable
+    start: float
+    end: float
+    owner: Hashable = None
+    size: int = 1
+    kept: bool = False
+    note: str = ""
+
+
+def draw_timeline(
+    lifetimes,
+    title: str | None = None,
+    caption: str | None = None,
+    *,
+    time: str = "step",
+    lane: str | None = None,
+    marks: Iterable[tuple[float, str]] = (),
+) -> Picture:
+    """Bars over time: of a Recording, with blocks as lanes, or of your own lifetimes.
+
+    lifetimes: a Recording, or Spans, or tuples (lane, start, end, owner, size, ...)
+    time, lane: what the axes count; marks: (time, words) of moments to point out in gold
+    """
+    steps = getattr(lifetimes, "steps", lifetimes)
+    steps = list(steps)
+    if steps and isinstance(steps[0], Step):
+        spans, lane = spans_of(steps), lane or "block"
+    else:
+        spans = [Span(*item) for item in steps]
+    if not spans:
+        raise ValueError("there is nothing to draw: no lifetimes were given")
+    return _Chart(spans, title, caption, time, lane or "", list(marks)).picture()
+
+
+def spans_of(steps: list[Step]) -> list[Span]:
+    """For each block, the stretches of steps during which its owner and state were the same."""
+    cast = Cast()
+    open_since: dict[int, tuple[int, Hashable, bool]] = {}
+    spans: list[Span] = []
+    for now, step in enumerate(steps):
+        for tile in tiles_of(step.snapshot, cast):
+            kept = tile.state == CACHED
+            busy = kept or tile.state == HELD
+            before = open_since.get(tile.block)
+            state = (cast.request_of(tile.label), kept) if busy else None
+            if before is not None and before[1:] != state:
+                spans.append(Span(tile.block, before[0], now, before[1], 1, before[2]))
+                del open_since[tile.block]
+                before = None
+            if before is None and state is not None:
+                open_since[tile.block] = (now, *state)
+    end = len(steps)
+    spans += [Span(block, since, end, who, 1, kept) for block, (since, who, kept) in
+              open_since.items()]  # fmt: skip
+    return sorted(spans, key=lambda span: (span.lane, span.start))
+
+
+class _Chart:
+    """Scales of a timeline, and its drawing."""
+
+    def __init__(self, spans, title, caption, time, lane, marks) -> None:
+        self.spans, self.title, self.caption, self.marks = spans, title, caption, marks
+        self.time, self.lane = time, lane
+        self.cast = Cast(dict.fromkeys(span.owner for span in spans))
+        self.numbered = all(isinstance(span.lane, int) for span in spans)
+        if self.numbered:
+            self.first = min(span.lane for span in spans)
+            self.names = list(range(self.first, max(span.lane + span.size for span in spans)))
+        else:
+            self.first, self.names = 0, list(dict.fromkeys(span.lane for span in spans))
+        self.names = self.names[:MOST_LANES]
+        many = len(self.names)
+        self.row = 26 if many <= 16 else max(3.0, 420 / many)
+        self.begin = min(span.start for span in spans)
+        self.end = max(max(span.end for span in spans), self.begin + 1e-9)
+        longest = max(text_width(str(name)[:18], 11.5) for name in self.names)
+        self.left = MARGIN + max(longest + 10, 34)
+        self.scale = (WIDTH - MARGIN - self.left) / (self.end - self.begin)
+        self.lines = wrapped(title, WIDTH - 2 * MARGIN, 18, 700) if title else []
+        self.top = MARGIN + 24 * len(self.lines) + 12 + (16 if lane else 0) + (20 if marks else 0)
+
+    def x(self, time: float) -> float:
+        return self.left + (time - self.begin) * self.scale
+
+    def y(self, lane) -> float:
+        index = lane - self.first if self.numbered else self.names.index(lane)
+        return self.top + index * self.row
+
+    def picture(self) -> Picture:
+        bottom = self.top + len(self.names) * self.row
+        body = [
+            text(MARGIN, MARGIN + 14 + 24 * row, line, 18, INK, weight=700)
+            for row, line in enumerate(self.lines)
+        ]
+        body += self._grid(bottom)
+        shown = [span for span in self.spans if not self.numbered or span.lane in self._range()]
+        body += [self._bar(span) for span in shown]
+        for time, words in self.marks:
+            x = self.x(time)
+            anchor = "end" if x > WIDTH * 0.6 else "start"
+            body.append(path(f"M{x:.1f} {self.top - 4}V{bottom:g}", "none", GOLD, 2.5))
+            body.append(text(x, self.top - 9, words, 12, INK, anchor, 600))
+        y = bottom + 46
+        lines = wrapped(self.caption, WIDTH - 2 * MARGIN - 16, 14) if self.caption else []
+        if lines:
+            body.append(rect(MARGIN, y, 4, 21 * len(lines), 2, GOLD))
+            for row, line in enumerate(lines):
+                body.append(text(MARGIN + 14, y + 15.5 + 21 * row, line, 14, INK, weight=500))
+            y += 21 * len(lines) + 12
+        styles = [NEUTRAL, *(self.cast.style(span.owner) for span in self.spans)]
+        title = self.title or f"Timeline of {len(self.names)} {self.lane or 'lane'}s"
+        return Picture("".join(body), WIDTH, y + 6, title, self._words(), styles)
+
+    def _range(self) -> range:
+        return range(self.first, self.first + len(self.names))
+
+    def _grid(self, bottom: float) -> list[str]:
+        parts = []
+        ticks = _ticks(self.begin, self.end)
+        for tick in ticks:
+            x = self.x(tick)
+            parts.append(path(f"M{x:.1f} {self.top - 2:g}V{bottom:g}", "none", RULE, 1))
+            parts.append(text(x, bottom + 17, f"{tick:g}", 11, MUTED, "middle"))
+        parts.append(text(WIDTH - MARGIN, bottom + 34, f"{self.time} →", 12, MUTED, "end", 600))
+        if any(span.kept for span in self.spans):
+            parts.append(
+                rect(self.left, bottom + 24, 30, 13, 4, NEUTRAL.pattern, NEUTRAL.solid, 1.2, "4 3")
+            )
+            parts.append(text(self.left + 38, bottom + 34.5, "kept for a hit", 12, MUTED))
+        if self.lane:
+            parts.append(text(MARGIN, self.top - 8, self.lane, 12, MUTED, weight=600))
+        every = next(k for k in (1, 2, 5, 10, 20, 50, 100) if k * self.row >= 14)
+        for index, name in enumerate(self.names):
+            if index % every == 0:
+                y = self.top + index * self.row + min(self.row, 15 * every) / 2 + 4
+                parts.append(text(self.left - 8, y, str(name)[:18], 11.5, MUTED, "end"))
+        return parts
+
+    def _bar(self, span: Span) -> str:
+        style, label = self.cast.style(span.owner), self.cast.label(span.owner)
+        x, y = self.x(span.start), self.y(span.lane)
+        wide = max(1.5, (span.end - span.start) * self.scale)
+        inset = 2 if self.row > 10 else 0.5
+        high = self.row * span.size - 2 * inset
+        dash, fill = ("4 3", style.pattern) if span.kept else ("", style.tint)
+        parts = [rect(round(x, 1), y + inset, round(wide, 1), high, min(4, high / 4), fill,
+                      style.solid, 1.4, dash)]  # fmt: skip
+        said = f"{label} {span.note}".strip()
+        for words in (said, label):
+            size = min(13, high - 3)
+            room = text_width(words, size, 600) + 8
+            if words and size >= 8 and room <= wide:
+                middle = x + wide / 2, y + inset + high / 2 + size * 0.36
+                if span.kept:
+                    parts.append(
+                        rect(
+                            middle[0] - room / 2 + 2,
+                            y + inset + (high - size) / 2 - 1,
+                            room - 4,
+                            size + 2,
+                            4,
+                            GROUND,
+                        )
+                    )
+                parts.append(
+                    text(
+                        round(middle[0], 1),
+                        round(middle[1], 1),
+                        words,
+                        size,
+                        style.ink,
+                        "middle",
+                        600,
+                    )
+                )
+                break
+        return "".join(parts)
+
+    def _words(self) -> str:
+        said = [self.caption] if self.caption else []
+        said.append(f"{len(self.spans)} bars from {self.time} {self.begin:g} to {self.end:g}.")
+        for span in self.spans[:20]:
+            owner = "" if span.owner is None else f" {span.owner}"
+            kept = ", kept" if span.kept else ""
+            name = f"{self.lane} {span.lane}".strip()
+            said.append(f"{name}:{owner} {span.start:g} to {span.end:g}{kept}.")
+        return " ".join(said)
+
+
+def _ticks(begin: float, end: float) -> list[float]:
+    """Five to ten round numbers."""
+    span = end - begin
+    size = 1.0
+    while span / size > 10:
+        size *= 2.5 if str(size).lstrip("0.").startswith("2") else 2
+    while span / size < 4 and span > 0:
+        size /= 2
+    first = -(-begin // size)
+    many = int((end - first * size) / size + 1e-9) + 1
+    return [round((first + k) * size, 9) for k in range(many)]

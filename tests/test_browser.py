@@ -1,0 +1,201 @@
+"""Every notebook in a real browser: run all cells, move every control, see the picture change."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from notebooks import FOLDER, NAMES
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+SHOTS = Path(os.environ.get("PAGED_TUTORIAL_SCREENSHOTS", "build/screenshots"))
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and "CI" not in os.environ, reason="Chromium is not installed"
+)
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+# What a widget shows; changes whenever the picture does.
+VIEW = ".widget-html-content"
+IDLE = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
+RUN_ALL_DONE = """() => {
+  const cells = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')];
+  return cells.length && cells.every(prompt => /\\[\\d+\\]/.test(prompt.textContent));
+}"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """JupyterLab on a copy of the notebooks; the address it listens on."""
+    root = tmp_path_factory.mktemp("lab")
+    shutil.copytree(FOLDER, root / "notebooks")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"]
+    command += ["--expose-app-in-browser"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
+    command += ["--IdentityProvider.token=", f"--ServerApp.root_dir={root / 'notebooks'}"]
+    # All windowing off: every cell is in the page, so that each can be found and looked at.
+    settings = root / "settings" / "@jupyterlab" / "notebook-extension"
+    settings.mkdir(parents=True)
+    (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
+    environment = dict(
+        os.environ,
+        JUPYTERLAB_SETTINGS_DIR=str(root / "settings"),
+        JUPYTERLAB_WORKSPACES_DIR=str(root / "workspaces"),
+        PAGED_TUTORIAL_DATA=str(root / "data"),
+    )
+    address = f"http://127.0.0.1:{port}"
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        for _ in range(240):
+            try:
+                urllib.request.urlopen(f"{address}/api/status", timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.25)
+        yield address
+        server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def open_and_run(browser, lab, name):
+    """A page with the notebook, all of its cells run, and the console's errors so far."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(180_000)
+    errors = []
+    page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{lab}/lab/tree/{name}.ipynb?reset")
+    page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell")
+    page.wait_for_function(IDLE)
+    errors.clear()  # what JupyterLab itself says while it starts is not ours
+    page.click(".lm-MenuBar-item:has-text('Run')")
+    page.click(".lm-Menu-item:has-text('Run All Cells') >> nth=-1")
+    page.wait_for_function(RUN_ALL_DONE)
+    page.wait_for_function(IDLE)
+    return page, errors
+
+
+def shown(widget):
+    """The HTML of all views in a widget."""
+    return widget.evaluate(
+        f"node => [...node.querySelectorAll('{VIEW}')].map(view => view.innerHTML).join()"
+    )
+
+
+def wait_for_change(page, widget, before):
+    page.wait_for_function(
+        f"""([node, before]) =>
+        [...node.querySelectorAll('{VIEW}')].map(view => view.innerHTML).join() !== before""",
+        arg=[widget.element_handle(), before],
+        timeout=20_000,
+    )
+
+
+def move_every_control(page, widget):
+    """Use each slider, button and list of a widget; each must change the picture once."""
+    moved = 0
+    for handle in widget.locator("[role=slider]").all():
+        before = shown(widget)
+        handle.focus()
+        at_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
+        page.keyboard.press("ArrowLeft" if at_end else "ArrowRight")
+        wait_for_change(page, widget, before)
+        moved += 1
+    for label in ("Forward", "Back"):
+        for button in widget.locator(f"button:has-text('{label}')").all():
+            before = shown(widget)
+            button.click()
+            wait_for_change(page, widget, before)
+            moved += 1
+    for choice in widget.locator("select").all():
+        before = shown(widget)
+        choice.select_option(index=1)
+        wait_for_change(page, widget, before)
+        moved += 1
+    for box in widget.locator("input[type=checkbox]").all():
+        before = shown(widget)
+        box.click()
+        wait_for_change(page, widget, before)
+        moved += 1
+    for button in widget.locator(".jupyter-widget-play button >> nth=0").all():
+        before = shown(widget)
+        button.click()
+        wait_for_change(page, widget, before)
+        button.click()
+        moved += 1
+    return moved
+
+
+def check_nothing_is_cut(page, name):
+    """No output is wider than its place, at two widths; pictures are kept for looking at."""
+    for width in (1280, 1000):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(400)
+        wide = page.evaluate(
+            """() => [...document.querySelectorAll(
+                '.jp-OutputArea-output, .jp-RenderedHTMLCommon, .widget-html-content')]
+              .filter(node => node.scrollWidth > node.clientWidth + 2 && node.clientWidth > 0)
+              .map(node => node.scrollWidth + ' > ' + node.clientWidth + ': ' +
+                   node.textContent.trim().slice(0, 80))"""
+        )
+        assert not wide, (name, width, wide)
+
+
+def take_pictures(page, name):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for theme, title in THEMES.items():
+        page.evaluate(
+            """async title => {
+                await window.jupyterapp.commands.execute(
+                    'apputils:change-theme', {theme: title});
+            }""",
+            title,
+        )
+        page.wait_for_timeout(800)
+        if theme == "dark":
+            assert page.get_attribute("body", "data-jp-theme-light") == "false"
+        pictures = page.locator(".jp-OutputArea-output:has(svg, img)").all()
+        for number, picture in enumerate(pictures):
+            picture.scroll_into_view_if_needed()
+            picture.screenshot(path=SHOTS / f"{name}-{number:02}-{theme}.png")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_a_browser(name, lab, browser, capsys):
+    page, errors = open_and_run(browser, lab, name)
+    problems = page.locator(
+        ".jp-OutputArea-output[data-mime-type*=stderr], .jp-RenderedText pre >> text=Traceback"
+    )
+    assert problems.count() == 0, problems.all_inner_texts()
+    widgets = page.locator(f".jp-OutputArea-output:has({VIEW})").all()
+    moved = sum(move_every_control(page, widget) for widget in widgets)
+    if re.search(r"\b(explore|what_if)\(", (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")):
+        assert widgets
+        assert moved
+    check_nothing_is_cut(page, name)
+    take_pictures(page, name)
+    with capsys.disabled():
+        print(f"\n{name}: {len(widgets)} widgets, {moved} controls moved")
+    assert not errors, errors
+    page.close()

@@ -1,0 +1,512 @@
+"""The exercise machine: what it makes of right, wrong, endless and strange answers."""
+
+import itertools
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paged_tutorial
+from paged_tutorial import exercises
+from paged_tutorial.exercises import cards, exercise, ledger, report
+from paged_tutorial.exercises.cards import Card
+from paged_tutorial.exercises.checking import (
+    all_sequences,
+    attempt,
+    examine,
+    random_sequences,
+    shrink,
+)
+from paged_tutorial.exercises.exercise import Exercise
+from paged_tutorial.exercises.limits import KEPT_CHARACTERS, Guard, TimeUp
+from paged_tutorial.exercises.play import (
+    ENDS,
+    NO_ACCIDENT,
+    SAME_INPUT,
+    Case,
+    Play,
+    require_class,
+    require_function,
+)
+
+SUM = "The result is the sum of the numbers."
+TOP = "The stack gives back what was put on it last."
+
+
+class SumPlay(Play):
+    def begin(self, numbers):
+        numbers = list(numbers)
+        truth = sum(numbers)
+        outcome = self.run(f"{self.name}({numbers})", self.thing, numbers)
+        came = outcome.integer(SUM, str(truth))
+        self.require(came == truth, SUM, truth, came)
+
+
+class SquaresPlay(Play):
+    def begin(self, number):
+        outcome = self.run(f"{self.name}({number})", self.thing, number)
+        truth = [n * n for n in range(number)]
+        came = outcome.list_of_integers(SUM, str(truth))
+        self.require(came == truth, SUM, truth, came)
+
+
+class StackPlay(Play):
+    def begin(self):
+        self.stack = self.subject = self.run("s = Stack()", self.thing).returned("a stack")
+        self.truth = []
+
+    def push(self, number):
+        self.run(f"s.push({number})", lambda: self.stack.push(number)).returned("no exception")
+        self.truth.append(number)
+
+    def pop(self):
+        outcome = self.run("s.pop()", lambda: self.stack.pop())
+        if not self.truth:
+            outcome.raised(IndexError, TOP)
+            return
+        self.require(outcome.returned("a number") == self.truth[-1], TOP, self.truth[-1], "another")
+        self.truth.pop()
+
+
+def total(numbers):
+    return sum(numbers)
+
+
+def squares(number):
+    return [n * n for n in range(number)]
+
+
+class Stack:
+    def __init__(self):
+        self.held = []
+
+    def push(self, number):
+        self.held.append(number)
+
+    def pop(self):
+        return self.held.pop()
+
+
+def stack_cases():
+    yield from all_sequences((), [("push", 1), ("push", 2), ("pop",)], 2)
+    yield from random_sequences((), [("push", 1), ("push", 2), ("push", 3), ("pop",)], 30, 40)
+
+
+def sum_cases():
+    return (Case((ns,)) for n in range(4) for ns in itertools.product(range(-2, 3), repeat=n))
+
+
+def make(play=SumPlay, solution=total, cases=sum_cases, require=None, **changes):
+    fields = dict(
+        id="99.1",
+        title="A toy",
+        minutes=3,
+        difficulty=2,
+        stub="",
+        hints=("Look.", "Look closer.", "Here."),
+        solution=solution,
+        require=require or (lambda thing: require_function(thing, "numbers")),
+        play=play,
+        cases=cases,
+        insight="So it is.",
+        mutants=(),
+    )
+    return Exercise(**(fields | changes))
+
+
+STACK = make(StackPlay, Stack, stack_cases, lambda thing: require_class(thing, "Stack()"))
+SQUARES = make(SquaresPlay, squares, lambda: (Case((n,)) for n in range(5)))
+
+
+def told(verdict):
+    """What the reader sees. Whatever it is, it must hold no trace of ours and no path."""
+    bundle = verdict.card._repr_mimebundle_()
+    for text in bundle.values():
+        for unwanted in ("Traceback", "site-packages", str(Path(paged_tutorial.__file__).parent)):
+            assert unwanted not in text
+        assert " at 0x" not in text
+    return bundle["text/plain"]
+
+
+# -- right, unattempted, unusable ----------------------------------------------------------
+
+
+def test_a_right_answer_gets_its_insight():
+    verdict = report.judge(make(), total)
+    assert verdict.state == "right"
+    assert "So it is." in told(verdict)
+
+
+def test_a_stub_is_unattempted_and_its_function_is_named():
+    def my_total(numbers):
+        raise NotImplementedError
+
+    verdict = report.judge(make(), my_total)
+    assert verdict.state == "unattempted"
+    assert "`my_total` still raises NotImplementedError" in told(verdict)
+
+
+def test_a_half_written_class_is_told_which_method_is_left():
+    class Half(Stack):
+        def pop(self):
+            raise NotImplementedError("later")
+
+    verdict = report.judge(STACK, Half)
+    assert verdict.state == "unattempted"
+    assert "`pop`" in told(verdict)
+
+
+@pytest.mark.parametrize(
+    ("toy", "answer", "words"),
+    [
+        (make(), None, "checks a function"),
+        (make(), 3, "checks a function"),
+        (make(), Stack, "checks a function"),
+        (make(), lambda: 3, "called as <lambda>(numbers), and that fails"),
+        (make(), lambda a, b: 3, "missing a required argument"),
+        (STACK, total, "checks a class"),
+        (STACK, Stack(), "checks a class"),
+        (STACK, None, "checks a class"),
+    ],
+)
+def test_what_is_no_answer_is_refused_with_what_is_wanted(toy, answer, words):
+    verdict = report.judge(toy, answer)
+    assert verdict.state == "unusable"
+    assert words in told(verdict)
+
+
+# -- wrong ---------------------------------------------------------------------------------
+
+
+def test_the_smallest_failing_case_is_shown_with_rule_expected_and_came():
+    verdict = report.judge(make(), lambda numbers: sum(numbers) if len(numbers) < 2 else 0)
+    assert verdict.state == "wrong"
+    assert verdict.failure.case == Case(((-2, -2),))
+    text = told(verdict)
+    assert f"Rule broken: {SUM}" in text
+    assert "<lambda>([-2, -2])  → 0   ← here" in text
+    assert "expected:   -4" in text and "came:       0" in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "came", "advice"),
+    [
+        (lambda numbers: None, "None", "without `return`"),
+        (lambda numbers: float(sum(numbers)), "0.0", "float"),
+        (lambda numbers: (n for n in numbers), "a generator", "list("),
+        (lambda numbers: "0", "'0'", ""),
+        (lambda numbers: False, "False", ""),
+        (lambda numbers: np.float32(0), "np.float32(0.0)", ""),
+        (lambda numbers: object(), "a object", ""),
+    ],
+)
+def test_a_wrong_type_is_named_with_advice(answer, came, advice):
+    verdict = report.judge(make(), answer)
+    text = told(verdict)
+    assert verdict.state == "wrong" and f"came:       {came}\n" in text
+    assert advice in text
+
+
+def test_an_async_function_is_told_to_be_plain(recwarn):
+    async def answer(numbers):
+        return sum(numbers)
+
+    assert "Write a plain `def`" in told(report.judge(make(), answer))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda numbers: np.array(numbers, int)])
+def test_lists_tuples_and_arrays_of_whole_numbers_are_lists(kind):
+    assert report.judge(SQUARES, lambda number: kind(squares(number))).state == "right"
+
+
+def test_a_generator_instead_of_a_list_is_told_so():
+    verdict = report.judge(SQUARES, lambda number: (n * n for n in range(number)))
+    text = told(verdict)
+    assert "a generator" in text and "Return list(…) of it" in text
+
+
+def test_integers_of_numpy_are_whole_numbers():
+    assert report.judge(make(), lambda numbers: np.int64(sum(numbers))).state == "right"
+
+
+def test_an_exception_is_told_with_the_reader_s_line_and_no_path():
+    def answer(numbers):
+        return numbers[0] + sum(numbers[1:])  # no first one
+
+    verdict = report.judge(make(), answer)
+    text = told(verdict)
+    assert f"Rule broken: {NO_ACCIDENT}" in text or f"Rule broken: {SUM}" in text
+    assert "IndexError: list index out of range" in text
+    assert "at: return numbers[0] + sum(numbers[1:])" in text
+    assert __file__ not in text
+
+
+def test_a_changed_argument_is_noticed():
+    def answer(numbers):
+        result = sum(numbers)
+        numbers.sort()
+        return result
+
+    verdict = report.judge(make(), answer)
+    assert verdict.failure.broken.rule == SAME_INPUT
+    assert "[-1, -2]" in told(verdict) and "Work on a copy" in told(verdict)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3), RecursionError("deep")])
+def test_any_exception_is_caught(error):
+    def answer(numbers):
+        raise error
+
+    verdict = report.judge(make(), answer)
+    assert verdict.state == "wrong" and type(error).__name__ in told(verdict)
+
+
+def test_endless_recursion_is_told():
+    def answer(numbers):
+        return answer(numbers)
+
+    assert "RecursionError" in told(report.judge(make(), answer))
+
+
+def test_what_the_reader_prints_is_shown_for_the_failing_case_only(capsys):
+    def answer(numbers):
+        print("numbers are", numbers)
+        return len(numbers)
+
+    text = told(report.judge(make(), answer))
+    assert "numbers are [-2]" in text and text.count("numbers are") == 1
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_object_that_cannot_be_shown_or_drawn_does_no_harm():
+    class Sullen(Stack):
+        num_blocks = "many"
+
+        def __repr__(self):
+            raise RuntimeError("no")
+
+        def pop(self):
+            return self
+
+    verdict = report.judge(STACK, Sullen)
+    assert verdict.state == "wrong"
+    told(verdict)
+
+
+# -- endless -------------------------------------------------------------------------------
+
+
+def forever(numbers):
+    while len(numbers) > 1:
+        pass
+    return sum(numbers)
+
+
+def stubborn(numbers):
+    end = time.monotonic() + 4  # so that the test leaves nothing behind
+    while len(numbers) > 1 and time.monotonic() < end:
+        try:
+            time.sleep(0.001)
+        except BaseException:
+            pass
+    return sum(numbers)
+
+
+def asleep(numbers):
+    if len(numbers) > 1:
+        time.sleep(4)
+    return sum(numbers)
+
+
+@pytest.mark.parametrize("answer", [forever, stubborn, asleep])
+def test_an_endless_answer_is_stopped_and_its_call_shown(answer):
+    verdict = report.judge(make(), answer)
+    assert verdict.failure.broken.rule == ENDS
+    text = told(verdict)
+    assert f"{answer.__name__}([-2, -2])  → no answer   ← here" in text
+    assert ("restart the kernel" in text) == (answer is not forever)
+
+
+def test_a_stopped_worker_is_gone():
+    before = threading.active_count()
+    with pytest.raises(TimeUp):
+        Guard(0.1).run(lambda: forever([1, 2]))
+    assert threading.active_count() == before
+
+
+def test_a_guard_hands_over_value_error_and_print():
+    guard = Guard(5)
+    assert guard.run(lambda: (print("x" * 5_000), 7)[1]) == 7
+    assert guard.printed == "x" * KEPT_CHARACTERS
+    with pytest.raises(ZeroDivisionError):
+        guard.run(lambda: 1 / 0)
+    assert sys.stdout is not None and print("still here") is None
+
+
+# -- minimality ----------------------------------------------------------------------------
+
+
+class ForgetsThirds(Stack):
+    """Wrong only when three are on it and two come off: found by a long random case."""
+
+    def pop(self):
+        if len(self.held) == 3:
+            self.held.pop(0)
+        return self.held.pop()
+
+
+class SharedBetweenAll(Stack):
+    held = []
+
+    def __init__(self):
+        pass
+
+
+def test_a_long_failing_case_is_reduced_until_every_move_is_needed():
+    failure = examine(StackPlay, ForgetsThirds, stack_cases)
+    moves = failure.case.moves
+    assert len(moves) == 6 and [name for name, *_ in moves].count("push") == 3
+    for index in range(len(moves)):
+        assert attempt(StackPlay, ForgetsThirds, failure.case.without(index)) is None
+
+
+def test_shrinking_keeps_the_failure_of_the_case_it_shows():
+    def fails(case):
+        return case if {("a",), ("b",)} <= set(case.moves) else None
+
+    class Told:
+        def __init__(self, case):
+            self.case = case
+
+    start = Told(Case((), (("a",), ("c",), ("b",), ("c",), ("a",))))
+    smallest = shrink(start, lambda case: Told(case) if fails(case) else None)
+    assert smallest.case.moves in ((("a",), ("b",)), (("b",), ("a",)))
+
+
+def test_state_shared_by_all_objects_is_found():
+    SharedBetweenAll.held.clear()
+    assert report.judge(STACK, SharedBetweenAll).state == "wrong"
+
+
+def test_all_sequences_come_shortest_first_and_random_ones_repeat():
+    lengths = [len(case.moves) for case in all_sequences((), [("a",), ("b",)], 3)]
+    assert lengths == [0, 1, 1, *[2] * 4, *[3] * 8]
+    first, second = (list(random_sequences((1,), [("a",), ("b",)], 9, 5)) for _ in range(2))
+    assert first == second and {len(case.moves) for case in first} == {9}
+
+
+def test_reports_are_the_same_each_time():
+    first, second = (report.judge(STACK, ForgetsThirds).card for _ in range(2))
+    assert first._repr_mimebundle_() == second._repr_mimebundle_()
+
+
+# -- what the reader calls -----------------------------------------------------------------
+
+
+@pytest.fixture
+def shown(monkeypatch, tmp_path):
+    """Cards that are shown, as text; with progress kept in a temporary folder."""
+    monkeypatch.setenv("PAGED_TUTORIAL_DATA", str(tmp_path / "data"))
+    cards_shown = []
+    monkeypatch.setattr(exercises, "show", lambda card: cards_shown.append(repr(card)))
+    return cards_shown
+
+
+def test_check_shows_and_remembers_what_is_solved(shown, tmp_path):
+    exercises.check("2.1", lambda num_tokens, block_size: 0)
+    assert "not yet" in shown[-1] and ledger.solved() == set()
+    exercises.check("2.1", exercise.find("2.1").solution)
+    assert "right" in shown[-1] and ledger.solved() == {"2.1"}
+    exercises.check("2.1", lambda num_tokens, block_size: 0)
+    assert ledger.solved() == {"2.1"}
+    exercises.progress()
+    assert "1 of" in shown[-1] and "✓ solved" in shown[-1]
+    assert json.loads((tmp_path / "data" / "solved.json").read_text()) == ["2.1"]
+
+
+@pytest.mark.parametrize("call", [exercises.check, exercises.hint])
+@pytest.mark.parametrize("number", ["2.99", "77.1", "2", None, 2.1, "../2.1", "chapter"])
+def test_an_unknown_exercise_is_answered_with_those_there_are(call, number, shown):
+    call(number, 1)
+    if number == 2.1:  # a number instead of text is understood
+        assert "Exercise 2.1" in shown[-1]
+    else:
+        assert "There is no exercise" in shown[-1]
+
+
+def test_hints_come_one_at_a_time_and_the_same_each_time(shown):
+    exercises.hint("2.2")
+    exercises.hint("2.2")
+    exercises.hint("2.2", 2)
+    exercises.hint("2.2", 3)
+    assert shown[0] == shown[1]
+    assert len(set(shown)) == 3
+    assert "hint 1 of 3" in shown[0] and 'hint("2.2", 2)' in shown[0]
+    assert 'solution("2.2")' in shown[-1]
+
+
+@pytest.mark.parametrize("step", [0, 4, -1, "2", None, 1.5])
+def test_a_hint_that_is_not_there_is_answered(step, shown):
+    exercises.hint("2.2", step)
+    assert "hints 1 to 3" in shown[-1]
+
+
+def test_the_solution_shown_is_the_tested_source(shown):
+    exercises.solution("2.1")
+    assert exercise.find("2.1").solution_source().strip() in shown[-1]
+
+
+@pytest.mark.parametrize("content", ["", "{", "3", '{"a": 1}', "[1, null]"])
+def test_a_damaged_ledger_counts_as_nothing_solved(content, shown, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "solved.json").write_text(content)
+    exercises.progress()
+    assert "0 of" in shown[-1]
+    assert ledger.note_solved("2.3") and ledger.solved() == {"2.3"}
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_no_more(shown, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PAGED_TUTORIAL_DATA", str(tmp_path / "file" / "data"))
+    exercises.check("2.1", exercise.find("2.1").solution)
+    assert "right" in shown[-1] and "cannot be written" in shown[-1]
+
+
+def test_without_the_variable_the_user_s_data_folder_is_taken(monkeypatch):
+    monkeypatch.delenv("PAGED_TUTORIAL_DATA", raising=False)
+    assert ledger.data_file().parts[-2:] == ("paged_tutorial", "solved.json") or (
+        "paged_tutorial" in ledger.data_file().parts
+    )
+
+
+# -- cards ---------------------------------------------------------------------------------
+
+
+def test_a_card_says_the_same_as_text_and_as_html_and_escapes_it():
+    card = Card("wrong", "✗", "a <b> & c").say("see `x < y`").row("came", "<None>").code("if a<b:")
+    card.table(["n", "m"], [["1", "<2>"]]).folded("open", "<code>")
+    bundle = card._repr_mimebundle_()
+    assert "see `x < y`" in bundle["text/plain"] and "<None>" in bundle["text/plain"]
+    for raw in ("a <b>", "<None>", "a<b", "<2>", "<code>"):
+        assert raw not in bundle["text/html"].replace("<code style", "")
+
+
+def test_a_card_brings_its_own_ground_and_ink():
+    html = Card("right", "✓", "x").say("y")._repr_mimebundle_()["text/html"]
+    assert f"background:{cards.GROUND}" in html and f"color:{cards.INK}" in html
+
+
+@pytest.mark.parametrize("ink", [cards.INK, cards.SOFT, *cards.EDGES.values()])
+@pytest.mark.parametrize("ground", [cards.GROUND, cards.PALE])
+def test_inks_have_enough_contrast(ink, ground):
+    def brightness(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    assert (brightness(ground) + 0.05) / (brightness(ink) + 0.05) >= 4.5
