@@ -1,5 +1,7 @@
 """Build the memory system of an LLM serving engine, and run it on a real model."""
 
+from importlib import import_module
+
 from .attention import (
     Batch,
     Partial,
@@ -22,7 +24,6 @@ from .recompute import compute, fill
 from .request import Completion, Request
 from .scheduler import Scheduler
 from .trace import Event, Trace
-from .weights import SMOLLM2, ModelFileError, Tokenizer, load_smollm2
 
 __version__ = "0.1.0"
 
@@ -62,3 +63,10 @@ __all__ = [
     "partial_attention",
     "random_model",
 ]
+
+
+def __getattr__(name: str):
+    # `python -m paged_tutorial.weights` runs the module itself: importing it here would make two.
+    if name in ("SMOLLM2", "ModelFileError", "Tokenizer", "load_smollm2"):
+        return getattr(import_module(".weights", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

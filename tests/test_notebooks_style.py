@@ -4,6 +4,7 @@ import re
 from urllib.parse import unquote
 
 import pytest
+
 from notebooks import FOLDER, NAMES, read
 
 # Cells whose output depends on the machine or the clock. Few, and every one counted.

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 from nbclient import NotebookClient
+
 from notebooks import FOLDER, NAMES, comparable, read
 
 

@@ -128,7 +128,7 @@ def test_the_top_level_is_what_it_should_be():
 # Written in pieces, so that this file does not find itself.
 FOLDERS = "|".join(["work", "root", "tmp", "home", "Users", "opt"])
 STRAY = {
-    "a path of one machine": re.compile(rf"(?<![\w.~}}/-])/(?:{FOLDERS})/"),
+    "a path of one machine": re.compile(rf"(?<![\w.~}}/-])/(?:{FOLDERS})/[\w.~-]"),
     "an address of a package registry": re.compile(
         "|".join(["py" + r"pi\.org", "python" + "hosted", "ana" + r"conda\.org"])
         + "|"

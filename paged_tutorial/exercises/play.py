@@ -112,10 +112,12 @@ class Outcome:
 class Play:
     """One case on the reader's object. Subclasses write `begin` and one method for each move.
 
-    thing: what the reader handed in; subject: the object to draw; calls: what was called
+    thing: what the reader handed in; calls: what was called
+    subject: the object to draw; whose: "Your" if the reader wrote it
     """
 
     subject: object = None
+    whose = "Your"
 
     def __init__(self, thing, guard: Guard | None = None) -> None:
         self.thing = thing

@@ -90,7 +90,7 @@ def _draw(card: Card, play: Play) -> None:
     try:
         from ..views import draw
 
-        picture = draw(subject, title=f"Your {type(subject).__name__} at that moment")
+        picture = draw(subject, title=f"{play.whose} {type(subject).__name__} at that moment")
         card.picture(picture.svg, f"picture:  {picture.alt}")
     except Exception:
         # An object in such a state that it cannot be drawn; its fields are told above.

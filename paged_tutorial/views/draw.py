@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from .frame import INNER, MARGIN, WIDTH, Caption, Title
 from .legend import Legend, shown_states
-from .palette import GOLD, INK, MUTED, RULE, Cast
+from .palette import MUTED, RULE, Cast
 from .panels import PoolPanel, QueuePanel, StorePanel, count_of
 from .snapshot import Snapshot, snapshot
-from .svg import Faces, Picture, moved, path, rect, text, wrapped
+from .svg import Faces, Picture, moved, path, text
 from .tables import TablesPanel, describe
 from .tiles import CACHED, tiles_of
 
-WIDTH, MARGIN = 780, 24
-INNER = WIDTH - 2 * MARGIN
 LEFT = 308  # where the second column begins
 PARTS = ("tables", "pool", "queue", "store")
 
@@ -22,13 +21,14 @@ class Layout:
     """Where everything stands. Made first, so that pictures can be measured and aligned."""
 
     def __init__(self, state: Snapshot, title, caption, highlight, parts, cast=None) -> None:
-        self.state, self.title, self.caption = state, title, caption
+        self.state, self.words = state, (title, caption)
+        self.title, self.caption = Title(title), Caption(caption)
         self.cast = cast or Cast(request_order(state))
         blocks = {item for item in highlight if not isinstance(item, tuple)}
         entries = {item for item in highlight if isinstance(item, tuple)}
         self.tiles = tiles_of(state, self.cast)
-        self.title_lines = wrapped(title, INNER, 18, 700) if title else []
-        self.top = MARGIN + 24 * len(self.title_lines) + (34 if "pool" in parts else 8)
+        self.summed = "pool" in parts
+        self.top = self.title.bottom + (34 if self.summed else 8)
         beside = bool(state.requests) and "tables" in parts and "pool" in parts
         beside = beside and state.num_blocks <= 64
         side = INNER - LEFT if beside else INNER
@@ -52,18 +52,12 @@ class Layout:
                 y += panel.height + 14
             bottom = max(bottom, y)
         self.bottom = bottom
-        self.caption_lines = wrapped(caption, INNER - 16, 14) if caption else []
         self.legend = shown_states(state, self.tiles, highlight)
 
     def height(self, legend: Iterable[str] | None = None) -> float:
         """The height of the picture, with the legend given or its own."""
         footer = Legend(self.legend if legend is None else legend, INNER).height
-        return (
-            self.bottom
-            + 21 * len(self.caption_lines)
-            + (14 if self.caption_lines else 0)
-            + (footer + 22 if footer else 8)
-        )
+        return self.bottom + self.caption.height + (footer + 22 if footer else 8)
 
 
 def request_order(state: Snapshot) -> tuple:
@@ -102,29 +96,22 @@ def paint(plan: Layout, height: float | None = None, legend=None) -> Picture:
     """The picture of a layout."""
     shown = Legend(plan.legend if legend is None else legend, INNER)
     height = plan.height(legend) if height is None else height
-    body = [
-        text(MARGIN, MARGIN + 14 + 24 * row, line, 18, INK, weight=700)
-        for row, line in enumerate(plan.title_lines)
-    ]
-    if plan.top - MARGIN - 24 * len(plan.title_lines) > 20:
-        y = MARGIN + 24 * len(plan.title_lines) + 10
+    body = [plan.title.draw()]
+    if plan.summed:
+        y = plan.title.bottom + 10
         body.append(text(MARGIN, y, summary(plan.state, plan.tiles), 13, MUTED))
     faces = Faces()
     body += [moved(x, y, panel.draw(faces)) for x, y, panel in plan.places]
     y = height - (shown.height + 22 if shown.height else 8)
-    if plan.caption_lines:
-        y -= 21 * len(plan.caption_lines) + 14
-        body.append(rect(MARGIN, y, 4, 21 * len(plan.caption_lines), 2, GOLD))
-        for row, line in enumerate(plan.caption_lines):
-            body.append(text(MARGIN + 14, y + 15.5 + 21 * row, line, 14, INK, weight=500))
-        y += 21 * len(plan.caption_lines) + 14
+    body.append(plan.caption.draw(y - plan.caption.height))
     if shown.height:
         body.append(path(f"M{MARGIN} {y:g}H{WIDTH - MARGIN}", "none", RULE, 1))
         body.append(moved(MARGIN, y + 12, shown.draw()))
     styles = [plan.cast.style(request) for request in request_order(plan.state)]
     styles.append(plan.cast.style(None))
-    title = plan.title or ("Block pool" if plan.state.num_blocks else "Page tables")
-    said = " ".join(part for part in (plan.caption, in_words(plan.state, plan.tiles)) if part)
+    title, caption = plan.words
+    title = title or ("Block pool" if plan.state.num_blocks else "Page tables")
+    said = " ".join(part for part in (caption, in_words(plan.state, plan.tiles)) if part)
     return Picture("".join(body), WIDTH, height, title, said, styles, faces)
 
 

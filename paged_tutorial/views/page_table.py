@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 
+from .frame import MARGIN, WIDTH, Caption, Title
 from .palette import FAINT, GOLD, GROUND, INK, MUTED, Cast
 from .panels import count_of, heading
 from .snapshot import ABSENT, RequestView, Snapshot, snapshot
-from .svg import Picture, moved, path, rect, text, wrapped
+from .svg import Picture, moved, path, rect, text
 from .tables import describe
 from .tiles import STRIP, Tile, draw_tile, ring, tiles_of
 
-WIDTH, MARGIN, ROW, BOX = 780, 24, 40, 32
+ROW, BOX = 40, 32
 LEFT_WIDTH, RIGHT, RIGHT_WIDTH = 320, 506, 250
 MOST_ROWS, ALL_BLOCKS = 24, 16
 
@@ -40,7 +41,7 @@ def draw_page_table(
     if position is not None:
         caption = caption or _translation(state, view, position)
         marked.add(position // state.block_size)
-    return _paint(state, view, cast, title, caption, marked, position)
+    return _paint(state, view, cast, title, caption, marked)
 
 
 def _view(state: Snapshot, request: Hashable) -> RequestView:
@@ -99,58 +100,56 @@ def _places(rows: list[int | None]) -> tuple[dict[int, float], list[float], floa
     return places, gaps, y
 
 
-def _paint(state, view, cast, title, caption, marked, position) -> Picture:
-    rows = _rows(view, marked)
-    used = {view.blocks[row] for row in rows if row is not None} - {None}
-    inside = {block for block in used if 0 <= block < state.num_blocks}
+def _paint(state, view, cast, title, caption, marked) -> Picture:
+    label = cast.label(view.request)
+    above, below = Title(title), Caption(caption)
+    top = above.bottom + 10
     known = state.reference_counts is not None or state.queue is not None
-    everything = known and state.num_blocks <= ALL_BLOCKS
-    left, left_gaps, left_height = _places(rows)
-    right, right_gaps, right_height = _places(
-        _gapped(sorted(range(state.num_blocks) if everything else inside))
-    )
-    style, label = cast.style(view.request), cast.label(view.request)
-    title_lines = wrapped(title, WIDTH - 2 * MARGIN, 18, 700) if title else []
-    top = MARGIN + 24 * len(title_lines) + 10
-    body = [
-        text(MARGIN, MARGIN + 14 + 24 * row, line, 18, INK, weight=700)
-        for row, line in enumerate(title_lines)
-    ]
     name = f"page table of {label}" if label else "page table"
-    body.append(moved(MARGIN, top, heading(name, describe(view, label))))
     remark = count_of(state.num_blocks, "block") if known else ""
-    body.append(moved(RIGHT, top, heading("block pool", remark)))
-    top += 24
-    lines = []
-    for row, y in left.items():
-        block = view.blocks[row]
-        body.append(moved(MARGIN, top + y, _logical(state, view, row, style, row in marked)))
-        if block in right:
-            lines.append(
-                _line(top + y + BOX / 2, top + right[block] + BOX / 2, style, row in marked)
-            )
-    # Golden lines last, so that they lie on top.
-    body += sorted(lines, key=lambda line: GOLD in line)
-    tiles = tiles_of(state, cast)
-    for block, y in right.items():
-        golden = any(view.blocks[row] == block for row in marked if row < len(view.blocks))
-        body.append(moved(RIGHT, top + y, _strip(tiles[block], golden)))
-    for x, gaps in ((MARGIN + LEFT_WIDTH / 2, left_gaps), (RIGHT + RIGHT_WIDTH / 2, right_gaps)):
-        body += [text(x, top + y + 8, "…", 14, MUTED, "middle", 700) for y in gaps]
-    y = top + max(left_height, right_height) + 10
-    caption_lines = wrapped(caption, WIDTH - 2 * MARGIN - 16, 14) if caption else []
-    if caption_lines:
-        body.append(rect(MARGIN, y, 4, 21 * len(caption_lines), 2, GOLD))
-        for row, line in enumerate(caption_lines):
-            body.append(text(MARGIN + 14, y + 15.5 + 21 * row, line, 14, INK, weight=500))
-        y += 21 * len(caption_lines) + 14
+    rows = _rows(view, marked)
+    columns, height = _columns(state, view, cast, rows, marked, known)
+    y = top + 34 + height
+    body = [
+        above.draw(),
+        moved(MARGIN, top, heading(name, describe(view, label))),
+        moved(RIGHT, top, heading("block pool", remark)),
+        moved(0, top + 24, columns),
+        below.draw(y),
+    ]
     said = "; ".join(
         f"logical {row} is {_named(view.blocks[row])}" for row in rows if row is not None
     )
     words = f"{caption or ''} {describe(view, label)}: {said}.".strip()
-    styles = [cast.style(one.request) for one in state.requests] + [cast.style(None)]
-    styles += [cast.style(owner) for owner in state.owners.values()]
-    return Picture("".join(body), WIDTH, y + 8, title or name.capitalize(), words, styles)
+    known_to_cast = [*(one.request for one in state.requests), *state.owners.values(), None]
+    styles = map(cast.style, known_to_cast)
+    height = y + below.height + 8
+    return Picture("".join(body), WIDTH, height, title or name.capitalize(), words, styles)
+
+
+def _columns(state, view, cast, rows, marked, everything) -> tuple[str, float]:
+    """Logical rows, blocks and the lines between them, and the height of all."""
+    used = {view.blocks[row] for row in rows if row is not None} - {None}
+    shown = {block for block in used if 0 <= block < state.num_blocks}
+    if everything and state.num_blocks <= ALL_BLOCKS:
+        shown = set(range(state.num_blocks))
+    left, left_gaps, left_height = _places(rows)
+    right, right_gaps, right_height = _places(_gapped(sorted(shown)))
+    style, golden = cast.style(view.request), {view.blocks[row] for row in marked & {*left}}
+    tiles = tiles_of(state, cast)
+    parts = [
+        moved(MARGIN, y, _logical(state, view, row, style, row in marked))
+        for row, y in left.items()
+    ]
+    parts += [moved(RIGHT, y, _strip(tiles[block], block in golden)) for block, y in right.items()]
+    # Golden lines last, so that they lie on top.
+    for row in sorted(left, key=lambda row: row in marked):
+        if view.blocks[row] in right:
+            ends = left[row] + BOX / 2, right[view.blocks[row]] + BOX / 2
+            parts.append(_line(*ends, style, row in marked))
+    for x, gaps in ((MARGIN + LEFT_WIDTH / 2, left_gaps), (RIGHT + RIGHT_WIDTH / 2, right_gaps)):
+        parts += [text(x, y + 8, "…", 14, MUTED, "middle", 700) for y in gaps]
+    return "".join(parts), max(left_height, right_height)
 
 
 def _named(block: int | None) -> str:

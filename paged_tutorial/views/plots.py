@@ -25,6 +25,8 @@ STYLE = {
     "figure.facecolor": GROUND,
     "axes.facecolor": GROUND,
     "savefig.facecolor": GROUND,
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.12,
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 10.5,
     "text.color": INK,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from reprlib import Repr
@@ -173,7 +174,7 @@ class Recording:
         self._add(state, event, sentence, self._marks(event, state))
 
     def _sentence(self, event: Event, state: Snapshot) -> str:
-        said = event.sentence()
+        said = re.sub(r"\b1 ((?:new |lost )?)tokens", r"1 \1token", event.sentence())
         if event.kind == "token" and state.decode is not None:
             said += f": {state.decode([event.tokens])!r}"
         if event.kind == "evict" and event.block in self._owners:

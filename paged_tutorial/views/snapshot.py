@@ -162,7 +162,7 @@ def _of_table(table) -> Snapshot:
     view = RequestView("", blocks)
     return Snapshot(
         max(blocks, default=-1) + 1,
-        getattr(table, "block_size", None),
+        _number(_value(table, "block_size")) or None,
         None,
         None,
         requests=(view,),
@@ -171,7 +171,7 @@ def _of_table(table) -> Snapshot:
 
 def _of_anything(thing) -> Snapshot:
     """Whatever the object has of the attributes named at the top of this module."""
-    size = _number(_value(thing, "block_size"))
+    size = _number(_value(thing, "block_size")) or None
     queue, ordered = _queue(thing)
     requests = _tables(thing)
     counts = _value(thing, *COUNTS)

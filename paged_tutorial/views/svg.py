@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
@@ -15,11 +16,20 @@ FONT = "system-ui, Segoe UI, Roboto, Helvetica, Arial, sans-serif"
 REGULAR, BOLD, IN_LINES = 0.58, 0.66, 0.9
 
 
+# XML has no way to write these, and a decoded token may well contain them.
+_UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def written(words) -> str:
+    """Any words, fit to stand in XML."""
+    return escape(_UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", str(words)))
+
+
 def text(x, y, content, size=12, fill=INK, anchor="start", weight=400) -> str:
     """One line of text; y is its baseline."""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}" '
-        f'text-anchor="{anchor}" font-weight="{weight}">{escape(str(content))}</text>'
+        f'text-anchor="{anchor}" font-weight="{weight}">{written(content)}</text>'
     )
 
 
@@ -99,7 +109,7 @@ class Picture:
         if faces is not None:
             definitions += faces.definitions()
         content = (
-            f'<title id="@t">{escape(title)}</title><desc id="@d">{escape(description)}</desc>'
+            f'<title id="@t">{written(title)}</title><desc id="@d">{written(description)}</desc>'
             f"<defs>{definitions}</defs>{rect(0, 0, width, height, 10, GROUND)}{body}"
         )
         # Ids must not clash with those of other pictures on the page, and must be the same
@@ -120,7 +130,7 @@ class Picture:
 
     def html(self, **data) -> str:
         """The picture as HTML. `step=3` becomes the attribute data-step="3"."""
-        attributes = "".join(f' data-{key}="{escape(str(value))}"' for key, value in data.items())
+        attributes = "".join(f' data-{key}="{written(value)}"' for key, value in data.items())
         return f'<div class="paged-picture" style="max-width:100%"{attributes}>{self.svg}</div>'
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:

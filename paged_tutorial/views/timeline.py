@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
+from .frame import MARGIN, WIDTH, Caption, Title
 from .palette import GOLD, GROUND, INK, MUTED, NEUTRAL, RULE, Cast
 from .recording import Step
-from .svg import Picture, path, rect, text, text_width, wrapped
+from .svg import Picture, path, rect, text, text_width
 from .tiles import CACHED, HELD, tiles_of
 
-WIDTH, MARGIN, MOST_LANES = 780, 24, 300
+MOST_LANES = 300
 
 
 class Span(NamedTuple):
@@ -81,7 +82,8 @@ class _Chart:
     """Scales of a timeline, and its drawing."""
 
     def __init__(self, spans, title, caption, time, lane, marks) -> None:
-        self.spans, self.title, self.caption, self.marks = spans, title, caption, marks
+        self.words, self.marks = (title, caption), marks
+        self.title, self.caption = Title(title), Caption(caption)
         self.time, self.lane = time, lane
         self.cast = Cast(dict.fromkeys(span.owner for span in spans))
         self.numbered = all(isinstance(span.lane, int) for span in spans)
@@ -90,56 +92,44 @@ class _Chart:
             self.names = list(range(self.first, max(span.lane + span.size for span in spans)))
         else:
             self.first, self.names = 0, list(dict.fromkeys(span.lane for span in spans))
+        self.hidden = max(0, len(self.names) - MOST_LANES)
         self.names = self.names[:MOST_LANES]
+        self.rows = {name: row for row, name in enumerate(self.names)}
+        self.spans = [span for span in spans if span.lane in self.rows]
         many = len(self.names)
         self.row = 26 if many <= 16 else max(3.0, 420 / many)
         self.begin = min(span.start for span in spans)
         self.end = max(max(span.end for span in spans), self.begin + 1e-9)
         longest = max(text_width(str(name)[:18], 11.5) for name in self.names)
-        self.left = MARGIN + max(longest + 10, 34)
+        self.left = MARGIN + max(longest + 14, 34)
         self.scale = (WIDTH - MARGIN - self.left) / (self.end - self.begin)
-        self.lines = wrapped(title, WIDTH - 2 * MARGIN, 18, 700) if title else []
-        self.top = MARGIN + 24 * len(self.lines) + 12 + (16 if lane else 0) + (20 if marks else 0)
+        self.top = self.title.bottom + 12 + (16 if lane else 0) + (20 if marks else 0)
+        self.bottom = self.top + len(self.names) * self.row
 
     def x(self, time: float) -> float:
         return self.left + (time - self.begin) * self.scale
 
-    def y(self, lane) -> float:
-        index = lane - self.first if self.numbered else self.names.index(lane)
-        return self.top + index * self.row
+    def y(self, lane: Hashable) -> float:
+        return self.top + self.rows[lane] * self.row
 
     def picture(self) -> Picture:
-        bottom = self.top + len(self.names) * self.row
-        body = [
-            text(MARGIN, MARGIN + 14 + 24 * row, line, 18, INK, weight=700)
-            for row, line in enumerate(self.lines)
-        ]
-        body += self._grid(bottom)
-        shown = [span for span in self.spans if not self.numbered or span.lane in self._range()]
-        body += [self._bar(span) for span in shown]
+        title, caption = self.words
+        body = [self.title.draw(), *self._grid(), *map(self._bar, self.spans)]
         for time, words in self.marks:
             x = self.x(time)
             anchor = "end" if x > WIDTH * 0.6 else "start"
-            body.append(path(f"M{x:.1f} {self.top - 4}V{bottom:g}", "none", GOLD, 2.5))
+            body.append(path(f"M{x:.1f} {self.top - 4}V{self.bottom:g}", "none", GOLD, 2.5))
             body.append(text(x, self.top - 9, words, 12, INK, anchor, 600))
-        y = bottom + 46
-        lines = wrapped(self.caption, WIDTH - 2 * MARGIN - 16, 14) if self.caption else []
-        if lines:
-            body.append(rect(MARGIN, y, 4, 21 * len(lines), 2, GOLD))
-            for row, line in enumerate(lines):
-                body.append(text(MARGIN + 14, y + 15.5 + 21 * row, line, 14, INK, weight=500))
-            y += 21 * len(lines) + 12
+        body.append(self.caption.draw(self.bottom + 48))
+        height = self.bottom + 54 + self.caption.height
         styles = [NEUTRAL, *(self.cast.style(span.owner) for span in self.spans)]
-        title = self.title or f"Timeline of {len(self.names)} {self.lane or 'lane'}s"
-        return Picture("".join(body), WIDTH, y + 6, title, self._words(), styles)
+        title = title or f"Timeline of {len(self.names)} {self.lane or 'lane'}s"
+        return Picture("".join(body), WIDTH, height, title, self._words(), styles)
 
-    def _range(self) -> range:
-        return range(self.first, self.first + len(self.names))
-
-    def _grid(self, bottom: float) -> list[str]:
-        parts = []
-        ticks = _ticks(self.begin, self.end)
-        for tick in ticks:
+    def _grid(self) -> list[str]:
+        """The axes: time below, lanes on the left."""
+        parts, bottom = [], self.bottom
+        for tick in _ticks(self.begin, self.end):
             x = self.x(tick)
             parts.append(path(f"M{x:.1f} {self.top - 2:g}V{bottom:g}", "none", RULE, 1))
             parts.append(text(x, bottom + 17, f"{tick:g}", 11, MUTED, "middle"))
@@ -149,6 +139,9 @@ class _Chart:
                 rect(self.left, bottom + 24, 30, 13, 4, NEUTRAL.pattern, NEUTRAL.solid, 1.2, "4 3")
             )
             parts.append(text(self.left + 38, bottom + 34.5, "kept for a hit", 12, MUTED))
+        if self.hidden:
+            words = f"{self.hidden} more are not shown"
+            parts.append(text(WIDTH / 2, bottom + 34.5, words, 12, MUTED, "middle"))
         if self.lane:
             parts.append(text(MARGIN, self.top - 8, self.lane, 12, MUTED, weight=600))
         every = next(k for k in (1, 2, 5, 10, 20, 50, 100) if k * self.row >= 14)
@@ -163,7 +156,7 @@ class _Chart:
         x, y = self.x(span.start), self.y(span.lane)
         wide = max(1.5, (span.end - span.start) * self.scale)
         inset = 2 if self.row > 10 else 0.5
-        high = self.row * span.size - 2 * inset
+        high = min(self.row * span.size, self.bottom - y) - 2 * inset
         dash, fill = ("4 3", style.pattern) if span.kept else ("", style.tint)
         parts = [rect(round(x, 1), y + inset, round(wide, 1), high, min(4, high / 4), fill,
                       style.solid, 1.4, dash)]  # fmt: skip
@@ -199,7 +192,7 @@ class _Chart:
         return "".join(parts)
 
     def _words(self) -> str:
-        said = [self.caption] if self.caption else []
+        said = [self.words[1]] if self.words[1] else []
         said.append(f"{len(self.spans)} bars from {self.time} {self.begin:g} to {self.end:g}.")
         for span in self.spans[:20]:
             owner = "" if span.owner is None else f" {span.owner}"
