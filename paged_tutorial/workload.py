@@ -68,12 +68,12 @@ class Quantiles:
             slope = math.log(high / low)
             above += (right - left) * ((high - low) / slope if slope else low)
         below = self.mean - above
-        if not 0 < below <= self.p50 / 2:
+        if not 0 < below <= self.p50 / 2 * (1 + 1e-9):  # rounding aside
             raise ValueError(
                 f"no curve through {self.p50:g}, {self.p90:g} and {self.p99:g} has the mean "
                 f"{self.mean:g}; it can be {above:.4g} to {above + self.p50 / 2:.4g}"
             )
-        return self.p50 / 2 / below - 1
+        return max(0.0, self.p50 / 2 / below - 1)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,13 @@ import pytest
 from notebooks import FOLDER, NAMES, read
 
 # Cells whose output depends on the machine or the clock. Few, and every one counted.
-UNCOMPARED_CELLS = {"00_tour": 1, "02_block_pool": 0}
+UNCOMPARED_CELLS = {
+    "00_tour": 2,
+    "01_why_paging": 2,
+    "02_block_pool": 1,
+    "03_page_table": 2,
+    "05_paged_attention": 2,
+}
 
 
 @pytest.fixture(params=NAMES)
@@ -76,7 +82,8 @@ def test_no_magics_no_installs_no_warnings_and_no_path_of_a_machine(notebook):
     for cell in code_of(notebook):
         assert not re.search(r"^\s*[%!]|pip install|conda install", cell.source, re.M), cell.source
         for output in cell.outputs:
-            written = str(output)
+            # Base64 may spell anything.
+            written = re.sub(r"'image/png': '[^']*'", "", str(output))
             assert output.get("name") != "stderr", written[:500]
             assert not re.search(r"/home/|/root/|/tmp/|/Users/|C:\\|0x[0-9a-f]{6}", written)
 

@@ -18,6 +18,8 @@ from paged_tutorial.page_table import (
 )
 from paged_tutorial.paged_batch import PagedBatch
 from paged_tutorial.pool import BlockPool
+from paged_tutorial.views import draw_page_table
+from paged_tutorial.views.palette import GOLD
 
 from helpers import quick
 
@@ -132,3 +134,11 @@ def test_moving_the_blocks_changes_nothing_for_the_model():
             pool.values[:, moved_to] = pool.values.copy()
             text.table.block_ids = [int(moved_to[block]) for block in text.table.block_ids]
         np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("block_size", "framed"), [(4, True), (16, True), (64, False)])
+def test_the_picture_of_a_position_frames_its_slot(block_size, framed):
+    """Row, block and slot have a golden frame; slots that are not drawn singly have none."""
+    picture = draw_page_table(PageTable(block_size, [2, 0]), position=block_size + 1)
+    assert picture.svg.count(f'stroke="{GOLD}"') == (4 if framed else 3)  # with the line
+    assert f"slot is 0 × {block_size} + 1 = 1" in picture.alt

@@ -15,7 +15,7 @@ import numpy as np
 
 from .frame import INNER, MARGIN, WIDTH, Caption, Title
 from .palette import COLOURS, FAINT, GOLD, GROUND, INK, MUTED, PALE, RULE
-from .svg import Picture, path, rect, text, written
+from .svg import Picture, path, rect, text, text_width, written
 
 # Weights from each limit on have the shade beside it. Lightness alone tells them apart.
 LIMITS = (0.01, 0.03, 0.1, 0.2, 0.4, 0.7)
@@ -55,7 +55,9 @@ def draw_weights(
     for block, start, share in zip(block_ids, starts, shares, strict=False):
         x, width = left + start * cell, min(block_size, number - start) * cell
         parts.append(rect(x + 1, top - 42, width - 2, 38, 5, BLUE_TINT, BLUE, 1.2))
-        parts.append(text(x + width / 2, top - 26, f"block {block}", 12, BLUE_INK, "middle", 700))
+        name = f"block {block}"
+        name = name if text_width(name, 12, 700) < width else str(block)
+        parts.append(text(x + width / 2, top - 26, name, 12, BLUE_INK, "middle", 700))
         parts.append(text(x + width / 2, top - 11, f"{share:.0%}", 12, INK, "middle"))
     parts.append(text(left - 8, top - 11, "last row", 11, MUTED, "end"))
     later = f"M{left:g} {top:g}H{left + side:g}V{top + side:g}"
@@ -95,28 +97,33 @@ def draw_arrivals(
     slots = max(len(arrival.scores) for arrival in arrivals)
     means = [_divided(output, total) for _, total, output in states]
     highest, total = states[-1][:2] if states else (0.0, 1.0)
-    parts = [head.draw()]
+    longest = max(
+        (len(_short(token)) for arrival in arrivals for token in arrival.tokens), default=0
+    )
+    table = top + 74 + text_width("x" * longest, 11)
+    parts = [head.draw(), path(f"M{MARGIN} {table:g}h{INNER}", "none", RULE, 1)]
     for line, name in enumerate(("running maximum", "running sum", "off by at most")):
-        parts.append(text(MARGIN, top + 150 + 24 * line, name, 12, MUTED))
-    parts.append(path(f"M{MARGIN} {top + 132:g}h{INNER}", "none", RULE, 1))
+        parts.append(text(MARGIN, table + 20 + 23 * line, name, 12, MUTED))
     for index, (arrival, state) in enumerate(zip_longest(arrivals, states)):
         x = left + index * width
         newest = index == len(states) - 1
-        shaded = None if state is None else np.exp(arrival.scores - highest) / total
+        shaded = None if state is None else _weights(arrival.scores, highest, total)
         parts.append(_block(arrival, shaded, x, top, width, slots, newest))
         if state is not None:
             numbers = f"{state[0]:.2f}", f"{state[1]:.2f}", _off(means[index], exact)
             weight = 700 if newest else 400
             for line, number in enumerate(numbers):
                 middle = x + width / 2
-                parts.append(text(middle, top + 150 + 24 * line, number, 12, INK, "middle", weight))
+                parts.append(
+                    text(middle, table + 20 + 23 * line, number, 12, INK, "middle", weight)
+                )
     reached = means[-1] if means else np.zeros_like(exact)
-    parts.append(_outputs(reached, exact, top + 222))
-    bottom = top + 222 + 128
+    parts.append(_outputs(reached, exact, table + 92))
+    bottom = table + 92 + 122
     parts.append(foot.draw(bottom))
-    off = f"largest difference {_off(reached, exact)}" if states else "no output yet"
-    description = f"{len(states)} of {len(arrivals)} blocks have arrived; {off}. {caption or ''}"
-    return Picture("".join(parts), WIDTH, bottom + max(foot.height, 57) + 8, title, description)
+    off = f"off by {_off(reached, exact)} at most" if states else "not there yet"
+    description = f"{len(states)} of {len(arrivals)} blocks; the output is {off}. {caption or ''}"
+    return Picture("".join(parts), WIDTH, bottom + max(foot.height, 35) + 8, title, description)
 
 
 def _block(arrival, shaded, x, y, width, slots, newest) -> str:
@@ -128,8 +135,8 @@ def _block(arrival, shaded, x, y, width, slots, newest) -> str:
     parts = [rect(x + 0.5, y - 2.5, width - 1, 57, 8, GROUND, GOLD, 2.5)] if newest else []
     parts += [tile, text(x + width / 2, y + 17, arrival.name, 12, ink, "middle", 700)]
     size = min(20.0, (width - 12) / slots)
-    start = x + (width - size * slots) / 2
-    for slot in range(slots):
+    start = x + (width - size * len(arrival.scores)) / 2
+    for slot in range(len(arrival.scores)):
         fill, edge = (GROUND, FAINT) if shaded is None else (_shade(shaded[slot]), BLUE)
         at = start + slot * size
         parts.append(rect(at + 0.5, y + 25, size - 1, 20, 2, fill, edge, 0.8))
@@ -188,6 +195,11 @@ def _key(x, y) -> str:
 def _shade(weight: float) -> str:
     index = int(np.searchsorted(LIMITS, weight, side="right")) - 1
     return SHADES[index] if index >= 0 else GROUND
+
+
+def _weights(scores, highest, total):
+    """The weights as they are at this moment; none while nothing has been seen."""
+    return np.exp(scores - highest) / total if total else np.zeros(len(scores))
 
 
 def _divided(output, total):

@@ -10,7 +10,7 @@ from .panels import count_of, heading
 from .snapshot import ABSENT, RequestView, Snapshot, snapshot
 from .svg import Picture, moved, path, rect, text
 from .tables import describe
-from .tiles import STRIP, Tile, draw_tile, ring, tiles_of
+from .tiles import STRIP, Tile, draw_tile, ring, slot_boxes, tiles_of
 
 ROW, BOX = 40, 32
 LEFT_WIDTH, RIGHT, RIGHT_WIDTH = 320, 506, 250
@@ -41,7 +41,7 @@ def draw_page_table(
     if position is not None:
         caption = caption or _translation(state, view, position)
         marked.add(position // state.block_size)
-    return _paint(state, view, cast, title, caption, marked)
+    return _paint(state, view, cast, title, caption, marked, position)
 
 
 def _view(state: Snapshot, request: Hashable) -> RequestView:
@@ -100,7 +100,7 @@ def _places(rows: list[int | None]) -> tuple[dict[int, float], list[float], floa
     return places, gaps, y
 
 
-def _paint(state, view, cast, title, caption, marked) -> Picture:
+def _paint(state, view, cast, title, caption, marked, position) -> Picture:
     label = cast.label(view.request)
     above, below = Title(title), Caption(caption)
     top = above.bottom + 10
@@ -108,7 +108,7 @@ def _paint(state, view, cast, title, caption, marked) -> Picture:
     name = f"page table of {label}" if label else "page table"
     remark = count_of(state.num_blocks, "block") if known else ""
     rows = _rows(view, marked)
-    columns, height = _columns(state, view, cast, rows, marked, known)
+    columns, height = _columns(state, view, cast, rows, marked, known, position)
     y = top + 34 + height
     body = [
         above.draw(),
@@ -127,7 +127,7 @@ def _paint(state, view, cast, title, caption, marked) -> Picture:
     return Picture("".join(body), WIDTH, height, title or name.capitalize(), words, styles)
 
 
-def _columns(state, view, cast, rows, marked, everything) -> tuple[str, float]:
+def _columns(state, view, cast, rows, marked, everything, position) -> tuple[str, float]:
     """Logical rows, blocks and the lines between them, and the height of all."""
     used = {view.blocks[row] for row in rows if row is not None} - {None}
     shown = {block for block in used if 0 <= block < state.num_blocks}
@@ -147,6 +147,11 @@ def _columns(state, view, cast, rows, marked, everything) -> tuple[str, float]:
         if view.blocks[row] in right:
             ends = left[row] + BOX / 2, right[view.blocks[row]] + BOX / 2
             parts.append(_line(*ends, style, row in marked))
+    if position is not None:
+        logical, offset = divmod(position, state.block_size)
+        if view.blocks[logical] in right:
+            place = moved(RIGHT, right[view.blocks[logical]], _slot(state.block_size, offset))
+            parts.append(place)
     for x, gaps in ((MARGIN + LEFT_WIDTH / 2, left_gaps), (RIGHT + RIGHT_WIDTH / 2, right_gaps)):
         parts += [text(x, y + 8, "…", 14, MUTED, "middle", 700) for y in gaps]
     return "".join(parts), max(left_height, right_height)
@@ -198,3 +203,13 @@ def _line(start: float, end: float, style, golden: bool) -> str:
 def _strip(tile: Tile, golden: bool) -> str:
     """A block as a row of memory."""
     return (ring(RIGHT_WIDTH, BOX, 8, 4) if golden else "") + draw_tile(tile, STRIP)
+
+
+def _slot(size: int, offset: int) -> str:
+    """A golden frame around one slot of a block, where the slots are drawn one by one."""
+    x, y, width, height = STRIP.slots
+    boxes = slot_boxes(width, height, size)
+    if boxes is None:
+        return ""
+    left, top, wide, high = boxes[offset]
+    return rect(x + left - 1, y + top - 1, wide + 2, high + 2, 2, "none", GOLD, 3)

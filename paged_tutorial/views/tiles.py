@@ -197,21 +197,28 @@ def _marks(tile: Tile, shape: Geometry) -> str:
     return moved(x, y, shapes)
 
 
-@lru_cache(maxsize=4096)
-def _slots(width: float, height: float, size: int, filled: int, awaiting: int):
-    """Path data of all outlines, the filled slots, and the dots of the awaited ones."""
+def slot_boxes(width: float, height: float, size: int) -> list[tuple] | None:
+    """(x, y, width, height) of each slot in a box of this size; None where they are too many."""
     columns = size if size <= 8 else 8 if size <= 16 else 16
     rows = -(-size // columns)
     if size > 32 or width / columns < 2.8 or (rows > 1 and height < 12):
-        return _bar(width, height, size, filled, awaiting)
+        return None
     gap = 2.4 if columns <= 5 else 1.4 if columns <= 8 else 0.8
     wide = (width - gap * (columns - 1)) / columns
     high = min(13.0, (height - gap * (rows - 1)) / rows)
     first = height - rows * high - (rows - 1) * gap
+    places = (divmod(slot, columns) for slot in range(size))
+    return [(c * (wide + gap), first + r * (high + gap), wide, high) for r, c in places]
+
+
+@lru_cache(maxsize=4096)
+def _slots(width: float, height: float, size: int, filled: int, awaiting: int):
+    """Path data of all outlines, the filled slots, and the dots of the awaited ones."""
+    boxes = slot_boxes(width, height, size)
+    if boxes is None:
+        return _bar(width, height, size, filled, awaiting)
     outlines, inked, dots = [], [], []
-    for slot in range(size):
-        row, column = divmod(slot, columns)
-        x, y = column * (wide + gap), first + row * (high + gap)
+    for slot, (x, y, wide, high) in enumerate(boxes):
         box = f"M{x:.1f} {y:.1f}h{wide:.1f}v{high:.1f}h-{wide:.1f}z"
         (inked if filled >> slot & 1 else outlines).append(box)
         if awaiting >> slot & 1:
