@@ -14,6 +14,7 @@ UNCOMPARED_CELLS = {
     "02_block_pool": 1,
     "03_page_table": 2,
     "05_paged_attention": 2,
+    "04_lru_manager": 2,
 }
 
 

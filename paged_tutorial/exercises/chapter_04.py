@@ -519,8 +519,8 @@ class MyPolicy(Policy):
     require=require_policy,
     play=PolicyPlay,
     cases=policy_cases,
-    insight="You have beaten LRU on traces you had not seen. `league(MyPolicy)` shows your place. The "
-    "solution shown is 2Q in its simple form; what separates it from 100 % is the future.",
+    insight="You have beaten LRU on traces you had not seen. `league(MyPolicy)` shows your place. "
+    "The solution shown is 2Q in its simple form; what separates it from 100 % is the future.",
     mutants=(
         Mutant("all blocks count as new, which is LRU", "than LRU", ".uses > 1", ".uses > 10**9"),
         Mutant("the newest goes", "than LRU", "popitem(last=False)", "popitem()"),
