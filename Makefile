@@ -10,7 +10,7 @@ PY := $(VENV)/Scripts/python.exe
 else
 PY := $(VENV)/bin/python
 endif
-CELL_TIMEOUT := 120
+CELL_TIMEOUT := 600
 NOTEBOOKS = $(sort $(wildcard notebooks/*.ipynb))
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 

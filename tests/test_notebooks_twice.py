@@ -16,7 +16,7 @@ def test_each_cell_twice_and_then_all_again(name, tmp_path, monkeypatch):
     order = [cell for cell in committed for _ in range(2)] + committed
     notebook.cells = copy.deepcopy(order)
     NotebookClient(
-        notebook, timeout=120, resources={"metadata": {"path": str(FOLDER)}}, record_timing=False
+        notebook, timeout=900, resources={"metadata": {"path": str(FOLDER)}}, record_timing=False
     ).execute()
     for run, (cell, original) in enumerate(zip(notebook.cells, order, strict=True)):
         if "nbval-ignore-output" not in original.metadata.get("tags", ()):
