@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from types import SimpleNamespace
 
 from paged_tutorial import BlockPool, PagedKVCache, check_invariants
 from paged_tutorial.lru import LRUManager
+from paged_tutorial.views import draw
+from paged_tutorial.views.duel import draw_order
 
 from . import answers_04 as answers
 from .checking import all_sequences, random_sequences
@@ -14,6 +17,17 @@ from .counting import CountedKey, count
 from .exercise import Exercise, Mutant
 from .play import NO_ACCIDENT, Case, Play, Unattempted, Unusable, require_class
 from .tournament import contests, scores
+
+
+class OrderPlay(Play):
+    """A play whose subject keeps keys in an order: that order is what is drawn."""
+
+    def picture(self, title: str):
+        """The keys of the subject's first collection of them."""
+        fields = vars(self.subject).values()
+        keys = next(list(field) for field in fields if isinstance(field, (dict, list, deque)))
+        return draw_order(keys, title)
+
 
 # -- 4.1 ----------------------------------------------------------------------------------
 
@@ -28,7 +42,7 @@ FEW, MANY = 10, 1000  # keys in the cache when the cost is counted
 ALLOWANCE = {"looks at keys": 12, "lines run": 30, "bytes taken": 4 * MANY}
 
 
-class CachePlay(Play):
+class CachePlay(OrderPlay):
     """Moves on the reader's cache, with an ordered dictionary beside it as the truth."""
 
     def begin(self, capacity: int) -> None:
@@ -111,7 +125,8 @@ class CachePlay(Play):
     def _costs(self, number: int) -> dict[str, dict[str, int]]:
         """The smallest cost of each operation in three tries; a dictionary may grow in one."""
         keys = [CountedKey(index) for index in range(number + 6)]
-        cache = self.subject = self.thing(number)
+        cache = self.thing(number)
+        self.subject = None  # too many keys to be drawn
         for key in keys[:number]:
             cache.put(key, 0)
         fresh = iter(keys[number:])
@@ -233,7 +248,7 @@ REFRESH = "A key that is used again is the newest: that is what makes it LRU, no
 ONE_GOES = "A new key in a full cache makes exactly one other go: the one unused for longest."
 
 
-class RecentPlay(Play):
+class RecentPlay(OrderPlay):
     """Use keys one after the other; the truth is a list, the newest last."""
 
     def begin(self, capacity: int) -> None:
@@ -417,6 +432,16 @@ class PolicyPlay(Play):
             self.used.append(block)
             self._compare()
 
+    def picture(self, title: str):
+        """The blocks, and which of them wait in the reader's queue; in the end, the cache."""
+        if self.subject is not self.queue:
+            return super().picture(title)
+        number = len(self.waits) + len(self.used)
+        counts = [int(block not in self.waits) for block in range(number)]
+        seen = SimpleNamespace(num_blocks=number, reference_counts=counts, queue=list(self.queue))
+        seen.cached = {block for block, kept in self.waits.items() if kept}
+        return draw(seen, title=title)
+
     def _call(self, text: str, call) -> None:
         self.run(text, call).returned("no exception")
 
@@ -465,8 +490,8 @@ def _serve(cache: PagedKVCache) -> None:
 def policy_cases():
     """Short sequences, longer ones, the real cache, the tournament."""
     moves = [("pop",), ("put", True), ("put", False), ("hit",)]
-    for num_blocks in (1, 2, 3):
-        yield from all_sequences((num_blocks,), moves, 5)
+    for num_blocks in (1, 2):
+        yield from all_sequences((num_blocks,), moves, 6)
     yield from random_sequences((6,), [*moves, ("pop",), ("put", True)], 60, 40)
     yield Case((2,), (("serve",),))
     yield Case((2,), (("compete",),))

@@ -128,6 +128,12 @@ class Play:
     def begin(self, *start) -> None:
         """Make the object that the moves are made on."""
 
+    def picture(self, title: str):
+        """A Picture of the subject."""
+        from ..views import draw
+
+        return draw(self.subject, title=title)
+
     def wait(self, seconds: float | None = None) -> None:
         """What comes now may take this long; by default, as long as a call may take."""
         if self._guard is not None:

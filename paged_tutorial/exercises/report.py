@@ -88,9 +88,7 @@ def _draw(card: Card, play: Play) -> None:
     if state:
         card.row("its fields", state)
     try:
-        from ..views import draw
-
-        picture = draw(subject, title=f"{play.whose} {type(subject).__name__} at that moment")
+        picture = play.picture(f"{play.whose} {type(subject).__name__} at that moment")
         card.picture(picture.svg, f"picture:  {picture.alt}")
     except Exception:
         # An object in such a state that it cannot be drawn; its fields are told above.

@@ -1,8 +1,10 @@
 """Two policies on the same trace, side by side: who hits, who misses, who goes next.
 
+`draw_order` shows one cache alone, as a line of keys from the oldest to the newest.
+
 In English: the trace is a line of letters, each the block that is asked for. Below it every
 policy has a line of marks, one an access: a dot is a hit, a dash a miss. Then come the blocks
-of each cache with what they hold, and a flag on the one that would go next.
+of each cache with what they hold, and an arrow at the one that would go next.
 """
 
 from __future__ import annotations
@@ -146,3 +148,22 @@ def _cache_row(side: Side, last: Hashable | None, cast: Cast) -> tuple[str, floa
             parts.append(text(x + TILE / 2, y + TILE + 15, "↑ next", 11.5, INK, "middle", 600))
     rows = -(-side.cache.capacity // columns)
     return "".join(parts), rows * (TILE + 26) + 6.0
+
+
+def draw_order(keys: Sequence[Hashable], title: str) -> Picture:
+    """Keys in a line, the one that goes next first; at most 12 are shown."""
+    shown, cast = list(keys)[:12], Cast(keys)
+    head = Title(title)
+    y = head.bottom + 14.0
+    body = [head.draw(), text(MARGIN, y + 28, "goes next →", 12, MUTED, weight=600)]
+    for index, key in enumerate(shown):
+        x, style = MARGIN + NAMES + index * (TILE + GAP), cast.style(key)
+        body.append(rect(x, y, TILE, TILE, 7, style.tint, style.solid, 1.6))
+        body.append(text(x + TILE / 2, y + 30, cast.label(key), 19, style.ink, "middle", 700))
+    if not shown:
+        body.append(text(MARGIN + NAMES, y + 28, "empty", 14, MUTED))
+    words = ", ".join(map(str, shown)) or "empty"
+    styles = [cast.style(key) for key in shown]
+    return Picture(
+        "".join(body), WIDTH, y + TILE + 16, title, f"Next to go first: {words}.", styles
+    )
