@@ -23,6 +23,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .page_table import stack_tables
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -58,10 +60,8 @@ class Batch:
             if len(members):
                 rows = self.query_start[members][:, None] + np.arange(counts[members[0]])
                 chosen = [self.page_tables[member] for member in members]
-                tables = np.zeros((len(members), max(map(len, chosen))), np.int64)
-                for row, table in zip(tables, chosen, strict=True):
-                    row[: len(table)] = table
-                stacks.append((rows, tables))
+                # Padding lies beyond the last query and is masked: any block that exists will do.
+                stacks.append((rows, np.maximum(stack_tables(chosen), 0)))
         return stacks
 
 

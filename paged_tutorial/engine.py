@@ -19,6 +19,7 @@ from .cache import PagedKVCache
 from .checks import check_integer
 from .model import Transformer
 from .pool import BlockPool
+from .recompute import compute_batch
 from .request import Completion, Request, check_fits, checked_request
 from .sampling import sample
 from .scheduler import Scheduler
@@ -130,16 +131,13 @@ class PagedEngine:
             return []
         for request, positions in plan:
             self._count(request, positions)
-        batch = self.cache.batch([(request.request_id, chosen) for request, chosen in plan])
-        last_rows = batch.batch.query_start[1:] - 1
         complete = [
             index
             for index, (request, positions) in enumerate(plan)
             if positions[-1] == len(request.prompt) + len(request.generated) - 1
         ]
-        logits = self.model.forward(batch.tokens, batch.positions, batch, rows=last_rows[complete])
-        for request, positions in plan:
-            self.cache.commit(request.request_id, positions)
+        positions_by_id = [(request.request_id, positions) for request, positions in plan]
+        logits = compute_batch(self.model, self.cache, positions_by_id, wanted=complete)
         self._totals["steps"] += 1
         return [
             self._append_token(plan[index][0], row)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .attention import Batch
+from .page_table import ragged_batch
 from .pool import BlockPool
 
 
@@ -26,19 +27,12 @@ class PagedBatch:
     def __init__(self, pool: BlockPool, plan: Sequence[tuple], attention) -> None:
         self._pool = pool
         self._attention = attention
-        tokens: list[int] = []
-        positions: list[int] = []
-        query_start = [0]
-        for holding, chosen in plan:
-            tokens.extend(holding.tokens[position] for position in chosen)
-            positions.extend(chosen)
-            query_start.append(len(positions))
-        slots = [holding.table.slot_mapping(chosen) for holding, chosen in plan]
+        ragged = ragged_batch([(holding.table, positions) for holding, positions in plan])
+        self.tokens = np.array([held.tokens[p] for held, chosen in plan for p in chosen], np.int64)
+        self.positions = ragged.positions
+        self.slot_mapping = ragged.slot_mapping
         tables = [np.asarray(holding.table.block_ids, np.int64) for holding, _ in plan]
-        self.tokens = np.array(tokens, np.int64)
-        self.positions = np.array(positions, np.int64)
-        self.slot_mapping = np.concatenate(slots) if slots else np.zeros(0, np.int64)
-        self.batch = Batch(self.positions, np.array(query_start, np.int64), tables)
+        self.batch = Batch(ragged.positions, ragged.query_start, tables)
 
     def write(self, layer: int, keys: np.ndarray, values: np.ndarray) -> None:
         """Put new keys and values, (num_tokens, num_kv_heads, head_dim), into their slots."""

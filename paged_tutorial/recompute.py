@@ -15,6 +15,28 @@ from .cache import PagedKVCache
 from .model import Transformer
 
 
+def compute_batch(
+    model: Transformer,
+    cache: PagedKVCache,
+    plan: Sequence[tuple[Hashable, Sequence[int]]],
+    wanted: Sequence[int],
+) -> np.ndarray:
+    """The one operation: make the keys and values of these positions present, then attend.
+
+    plan: [(request, missing positions, ascending)]; wanted: indices of the plan's entries
+    Returns the logits at the last position of each wanted entry, (len(wanted),
+    vocabulary_size) float32. Raises KeyError for an unknown request and ValueError for
+    positions that are not the first missing ones.
+    """
+    batch = cache.batch(plan)
+    last_rows = batch.batch.query_start[1:] - 1
+    rows = last_rows[np.asarray(wanted, np.int64)]
+    logits = model.forward(batch.tokens, batch.positions, batch, rows=rows)
+    for request_id, positions in plan:
+        cache.commit(request_id, positions)
+    return logits
+
+
 def compute(
     model: Transformer, cache: PagedKVCache, request_id: Hashable, positions: Sequence[int]
 ) -> np.ndarray:
@@ -24,10 +46,7 @@ def compute(
     ascending, and everything before each must be present or among them. Raises KeyError for
     an unknown request and ValueError for a position that is not missing.
     """
-    batch = cache.batch([(request_id, positions)])
-    logits = model.forward(batch.tokens, batch.positions, batch, rows=[len(positions) - 1])
-    cache.commit(request_id, positions)
-    return logits[0]
+    return compute_batch(model, cache, [(request_id, positions)], wanted=[0])[0]
 
 
 def fill(model: Transformer, cache: PagedKVCache, request_id: Hashable) -> np.ndarray:

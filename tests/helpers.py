@@ -19,8 +19,8 @@ def make_cache(num_blocks, block_size=4, **options):
     return PagedKVCache(BlockPool(num_blocks, block_size), **options)
 
 
-def make_model_cache(model, num_blocks, block_size=4, **options):
-    """A cache for a model, every slot NaN, so that reading what was never written shows."""
+def nan_pool(model, num_blocks, block_size=4):
+    """A pool for a model, every slot NaN, so that reading what was never written shows."""
     config = model.config
     pool = BlockPool(
         num_blocks,
@@ -31,7 +31,12 @@ def make_model_cache(model, num_blocks, block_size=4, **options):
     )
     pool.keys[:] = np.nan
     pool.values[:] = np.nan
-    return PagedKVCache(pool, **options)
+    return pool
+
+
+def make_model_cache(model, num_blocks, block_size=4, **options):
+    """A cache on such a pool."""
+    return PagedKVCache(nan_pool(model, num_blocks, block_size), **options)
 
 
 def serve(cache, request_id, tokens, salt="", adapter=""):

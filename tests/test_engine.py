@@ -5,25 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paged_tutorial import BlockPool, PagedEngine, Trace, check_invariants, random_model
+from paged_tutorial import PagedEngine, Trace, check_invariants, random_model
+
+from helpers import nan_pool
 
 MODEL = random_model()
 VOCABULARY = MODEL.config.vocabulary_size
-
-
-def nan_pool(model, num_blocks, block_size):
-    """A pool whose slots hold NaN until they are written."""
-    config = model.config
-    pool = BlockPool(
-        num_blocks,
-        block_size,
-        num_layers=config.num_layers,
-        num_kv_heads=config.num_kv_heads,
-        head_dim=config.head_dim,
-    )
-    pool.keys[:] = np.nan
-    pool.values[:] = np.nan
-    return pool
 
 
 def alone(prompt, model=MODEL, **options):

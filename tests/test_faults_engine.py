@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from test_engine import MODEL, alone, nan_pool
+from test_engine import MODEL, alone
 
 from paged_tutorial import PagedEngine, check_invariants, compute, fill
+
+from helpers import nan_pool
 
 
 def engine_of(num_blocks, **options):
