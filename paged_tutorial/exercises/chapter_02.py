@@ -36,7 +36,8 @@ class UnusedSlots(Play):
         while room < num_tokens:
             room += block_size
         truth = room - num_tokens
-        filled = f"{num_tokens} tokens take {room // block_size} × {block_size} slots"
+        noun = "token takes" if num_tokens == 1 else "tokens take"
+        filled = f"{num_tokens} {noun} {room // block_size} × {block_size} slots"
         came = outcome.integer(UNUSED, f"{truth}, a whole number: {filled}")
         self.require(came == truth, UNUSED, f"{truth}: {filled}", came)
 
@@ -56,9 +57,10 @@ UNUSED_SLOTS = Exercise(
     difficulty=1,
     stub='''
 def unused_slots(num_tokens, block_size):
-    """How many token slots of its last block does a text of `num_tokens` tokens leave empty?
+    """How many slots of its last block does a text leave empty?
 
-    unused_slots(5, 4) is 3: two blocks of four, and three slots are never written.
+    unused_slots(5, 4) is 3: two blocks of four, three slots unused.
+    unused_slots(0, 4) is 0: no tokens, no block.
     """
     raise NotImplementedError
 ''',
@@ -213,9 +215,11 @@ POOL = Exercise(
     difficulty=2,
     stub='''
 class MyPool:
-    """Which blocks are free, and how many requests hold each of the others.
+    """Which blocks are free, and how many hold each of the others.
 
-    A number that is no block, such as -1 or num_blocks, is a block that nobody holds.
+    Blocks are numbered from 0 to num_blocks - 1. To share or release a
+    block that nobody holds, or a number that is no block, is refused:
+    ValueError, with the block's number in its message.
     """
 
     def __init__(self, num_blocks, block_size=16):
@@ -229,15 +233,15 @@ class MyPool:
         return len(self.free)
 
     def allocate(self):
-        """Hand out a free block with reference count 1, or raise OutOfBlocksError(1, 0)."""
+        """A free block, now held once, or OutOfBlocksError(1, 0)."""
         raise NotImplementedError
 
     def share(self, block):
-        """One more holder. ValueError, naming the block, if nobody holds it."""
+        """One more holder."""
         raise NotImplementedError
 
     def release(self, block):
-        """One holder less; the last one makes it free. ValueError if nobody holds it."""
+        """One holder less. After the last one, the block is free."""
         raise NotImplementedError
 ''',
     hints=(
@@ -355,7 +359,10 @@ def take_cases():
 
 TAKE_STUB = '''
 def take(pool, num_blocks):
-    """Several blocks at once, all or nothing. OutOfBlocksError leaves the pool as it was."""
+    """Several blocks at once, all or nothing.
+
+    OutOfBlocksError, and the pool as it was, if there are not enough.
+    """
     blocks = []
     try:
         for _ in range(num_blocks):
@@ -386,8 +393,8 @@ TAKE = Exercise(
     difficulty=2,
     stub=TAKE_STUB,
     hints=(
-        "Take 1 of a pool of 4, then ask for 5. Then take 1 of 4 and ask for 4 — and count what "
-        "is free after each.",
+        "Take 3 of a pool of 4 and ask for 2, as in the cell: one is free afterwards, as before. "
+        "Now take 2 of 4 and ask for 3, and count again.",
         "Print `block` inside the second loop. Which blocks does the loop never see?",
         "A list that shrinks under a `for` loop makes it skip. Loop over a copy, or look at "
         "`pool.num_free` before you take anything, so that there is nothing to undo.",
@@ -396,8 +403,9 @@ TAKE = Exercise(
     require=require_other_than_planted,
     play=TakePlay,
     cases=take_cases,
-    insight="Check first, then act, and there is nothing to undo. The package's `admit` does the "
-    "same. With several threads check and act must be one step: chapter 10.",
+    insight="Two ways are right: undo carefully, or check first, then act, and there is nothing to "
+    "undo. The engine of chapter 7 checks first when it admits a request. With several threads "
+    "check and act must be one step: chapter 10.",
     mutants=(
         Mutant("no check", "as it was", "num_blocks > pool.num_free", "False"),
         Mutant(
@@ -436,10 +444,11 @@ TAKE = Exercise(
 
 # -- 2.4 ----------------------------------------------------------------------------------
 
-SAME_ANSWER = "On your pool the model says what it says on a pool of its own."
+SAME_ANSWER = "On your pool the model says what it says on the package's own."
 ALL_BACK = "When all requests are finished, all blocks are free."
 LONG = 120.0  # seconds for a model on a busy machine
 QUESTION = "What is the capital of France?"
+ANSWER_SO_FAR = ("The capital of France is", "The capital of France is Paris")
 
 
 class ModelPlay(PoolPlay):
@@ -447,17 +456,25 @@ class ModelPlay(PoolPlay):
 
     revive = True
 
+    def allocate(self) -> None:
+        """As in 2.2, which has to be solved first."""
+        try:
+            super().allocate()
+        except Unattempted as unattempted:
+            sign = f"{unattempted} This class inherits it: solve 2.2, and run its cell again."
+            raise Unattempted(sign) from None
+
     def serve(self, name: str, block_size: int) -> None:
         """Run requests that share a beginning; the second round finds blocks of the first."""
         self.wait(LONG)
         model, rounds, new_tokens = _workload(name)
-        alone = _alone(name)
+        truth = _truth(name)
         number = len(self.holders)
         pool = self.subject = self.thing(number, block_size)
         self.calls.clear()
         self.run(f"pool = {self.name}({number}, {block_size})", lambda: None)
         engine = PagedEngine(model, pool=PluggedPool(pool, model.config))
-        for prompts, expected in zip(rounds, alone, strict=True):
+        for prompts, expected in zip(rounds, truth, strict=True):
             outcome = self.run(
                 f"engine.generate(…)  # {len(prompts)} at a time, {name}",
                 lambda prompts=prompts: _generate(engine, prompts, new_tokens),
@@ -483,29 +500,29 @@ def _workload(name: str):
         start = list(range(9))
         return random_model(), [[start + [20], start + [30, 31], [40] * 5], [start + [50]]], 6
     try:
-        question = Tokenizer().chat(QUESTION)
-        return load_smollm2(), [[question], [question]], 7
+        tokenizer = Tokenizer()
+        # One token a round, so that a busy machine has few steps to make.
+        prompts = [tokenizer.chat(QUESTION) + tokenizer.encode(text) for text in ANSWER_SO_FAR]
+        return load_smollm2(), [[prompt] for prompt in prompts], 1
     except ModelFileError as problem:
         raise Unusable(str(problem)) from None
 
 
 @functools.cache
-def _alone(name: str) -> list[list[list[int]]]:
-    """The answers of the workload, each request on a pool of its own."""
+def _truth(name: str) -> list[list[list[int]]]:
+    """The answers of the workload on the package's own pool, all prompts in one batch."""
     model, rounds, new_tokens = _workload(name)
-
-    @functools.cache
-    def alone(prompt: tuple[int, ...]) -> list[int]:
-        return _generate(PagedEngine(model, 4), [prompt], new_tokens)[0]
-
-    return [[alone(tuple(prompt)) for prompt in prompts] for prompts in rounds]
+    prompts = [prompt for prompts in rounds for prompt in prompts]
+    answers = iter(_generate(PagedEngine(model, 16), prompts, new_tokens))
+    return [[next(answers) for _ in prompts] for prompts in rounds]
 
 
 def model_cases():
     """Moves first, since they fail with a smaller case; then a tiny model; then SmolLM2."""
     yield from pool_cases()
     yield Case((9,), (("serve", "tiny", 4),))
-    yield Case((4,), (("serve", "SmolLM2", 8),))
+    # The first round fills three blocks, the second brings them back and needs a fourth.
+    yield Case((4,), (("serve", "SmolLM2", 7),))
 
 
 MODEL = Exercise(
@@ -520,12 +537,13 @@ class PoolForTheModel(MyPool):
     def share(self, block):
         """One more holder. A free block leaves the free list, its content intact.
 
-        ValueError, naming the block, only if there is no such block.
+        Only a number that is no block is refused, as before.
         """
         raise NotImplementedError
 ''',
     hints=(
-        "Solve 2.2 first: this class inherits from it. Only `share` changes.",
+        "Two cases: somebody holds the block, or nobody does. In both it has one holder more "
+        "afterwards. What else must be true of a block that is held?",
         "A block with count 0 sits in your free list. If it stays there while it is held, "
         "`allocate` will hand it to somebody else.",
         "`self.free.remove(block)` takes it out of a list. It searches; chapter 4 does without.",
@@ -534,9 +552,10 @@ class PoolForTheModel(MyPool):
     require=lambda thing: require_class(thing, "PoolForTheModel(num_blocks, block_size)"),
     play=ModelPlay,
     cases=model_cases,
-    insight="SmolLM2 wrote “The capital of France is Paris.” twice on your bookkeeping, token for "
-    "token what it writes alone; the second time it found its first block and brought it back. "
-    "Which free block you hand out cannot change an answer, only what can still be found.",
+    insight="On your bookkeeping SmolLM2 completed “The capital of France is” with “ Paris”, and, "
+    "when asked again, with “.”: token for token what it writes alone. The second time it found "
+    "three blocks of the first and brought them back. Which free block you hand out cannot "
+    "change an answer, only what can still be found.",
     mutants=(
         Mutant(
             "a block that is brought back stays free",
