@@ -26,7 +26,7 @@ class TokenBytes(Play):
         outcome = self.run(f"{self.name}({', '.join(map(str, shape))})", self.thing, *shape)
         vectors = sum(2 for _ in range(layers) for _ in range(kv_heads))
         truth = vectors * head_dim * bytes_
-        expected = f"{truth}: {vectors} vectors of {head_dim} numbers of {bytes_} bytes"
+        expected = f"{truth}: {vectors} vectors × {head_dim} numbers × {bytes_} bytes"
         came = outcome.integer(BYTES, expected)
         self.require(came == truth, BYTES, expected, came)
 
@@ -49,7 +49,7 @@ TOKEN_BYTES = Exercise(
 def token_bytes(num_layers, num_heads, num_kv_heads, head_dim, number_bytes):
     """How many bytes of KV cache does one token take?
 
-    num_heads counts query heads, number_bytes is 4 for float32 and 2 for bfloat16.
+    num_heads: query heads; number_bytes: 4 for float32, 2 for bfloat16.
     token_bytes(30, 9, 3, 64, 4) is 46,080: SmolLM2 in float32.
     """
     raise NotImplementedError
@@ -120,11 +120,14 @@ ACCOUNT = Exercise(
     difficulty=1,
     stub='''
 def account(now, end, slots):
-    """A request has `now` tokens, will have `end`, and `slots` slots are set aside for it.
+    """What are the slots of a request good for? Three numbers.
 
-    Return three numbers: slots that hold tokens, that are set aside for later, and that are
-    set aside for nothing. account(3, 5, 8) is (3, 2, 3). In a paged memory, slots may be
-    fewer than end: the rest is not set aside yet, so it counts nowhere.
+    It has `now` tokens, will have `end`, and `slots` slots are set
+    aside for it. Return how many of those hold tokens, are set aside
+    for later, and for nothing. account(3, 5, 8) is (3, 2, 3).
+
+    In a paged memory, slots may be fewer than end. The rest is not
+    set aside yet, so it counts nowhere: account(3, 5, 4) is (3, 1, 0).
     """
     raise NotImplementedError
 ''',
@@ -209,10 +212,12 @@ HOW_MANY_START = Exercise(
     difficulty=2,
     stub='''
 def how_many_start(prompts, num_slots, block_size):
-    """How many of the waiting requests start, in an empty paged memory of num_slots slots?
+    """How many of the waiting requests start?
 
-    prompts: tokens of each prompt, in the order of arrival. A request needs whole blocks for
-    its prompt and its first new token. how_many_start([3, 9, 2], 12, 4) is 1.
+    prompts: tokens of each prompt, first come first; num_slots: the
+    slots of an empty paged memory. A request needs whole blocks for
+    its prompt and its first new token, or it waits.
+    how_many_start([3, 9, 2], 12, 4) is 1.
     """
     raise NotImplementedError
 ''',
@@ -301,6 +306,9 @@ class GiveBack(Play):
 
 class Row:
     """A row as a picture shows it: each slot a block, each piece a request."""
+
+    # No fields to be told: they are not those that the reader's function works on.
+    __slots__ = ("block_size", "free", "num_blocks", "tables")
 
     def __init__(self, row: Buddy, num_slots: int, name_of: dict[int, str]) -> None:
         self.num_blocks, self.block_size, self.free = num_slots, 1, _slots(row)
