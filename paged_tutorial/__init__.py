@@ -20,7 +20,7 @@ from .model import DenseKV, ModelConfig, Transformer, random_model
 from .page_table import PageTable, blocks_needed
 from .paged_batch import PagedBatch
 from .pool import BlockPool, OutOfBlocksError
-from .recompute import compute, fill
+from .recompute import compute, compute_batch, fill
 from .request import Completion, Request
 from .scheduler import Scheduler
 from .trace import Event, Trace
@@ -53,6 +53,7 @@ __all__ = [
     "Transformer",
     "check_invariants",
     "compute",
+    "compute_batch",
     "blocks_needed",
     "dense_attention",
     "fill",
