@@ -25,6 +25,8 @@ import numpy as np
 
 from .page_table import stack_tables
 
+PIECE = 64  # queries of one request that are computed at once
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -51,7 +53,8 @@ class Batch:
         """Rows of the flat batch and page tables, of requests that can be computed at once.
 
         Requests with one query, as in decoding, come together: rows (requests, 1), tables
-        (requests, blocks), shorter ones padded with block 0. The others come one by one.
+        (requests, blocks), shorter ones padded with block 0. The others come one by one, their
+        queries in pieces: early queries need few keys, and the scores of a piece stay small.
         """
         counts = np.diff(self.query_start)
         groups = [np.flatnonzero(counts == 1), *np.flatnonzero(counts > 1)[:, None]]
@@ -61,7 +64,9 @@ class Batch:
                 rows = self.query_start[members][:, None] + np.arange(counts[members[0]])
                 chosen = [self.page_tables[member] for member in members]
                 # Padding lies beyond the last query and is masked: any block that exists will do.
-                stacks.append((rows, np.maximum(stack_tables(chosen), 0)))
+                tables = np.maximum(stack_tables(chosen), 0)
+                pieces = range(0, rows.shape[1], PIECE)
+                stacks += [(rows[:, start : start + PIECE], tables) for start in pieces]
         return stacks
 
 
@@ -109,7 +114,7 @@ def partial_attention(queries, keys, values, query_positions, key_positions) -> 
     with np.errstate(invalid="ignore", over="ignore"):  # unused slots may hold anything
         scores = (rows @ keys).reshape(*lead, num_kv_heads, num_tokens, group, num_keys)
     if not visible.all():
-        scores = np.where(visible[..., None, :, None, :], scores, -np.inf)
+        np.copyto(scores, -np.inf, where=~visible[..., None, :, None, :])
     highest = scores.max(axis=-1, keepdims=True)
     # A row that sees nothing has the maximum -inf, and -inf - -inf is NaN: shift it by 0.
     highest = np.where(highest == -np.inf, 0, highest)

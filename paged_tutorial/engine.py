@@ -14,7 +14,6 @@ import itertools
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from .attention import paged_attention_gather
 from .cache import PagedKVCache
 from .checks import check_integer
 from .model import Transformer
@@ -33,7 +32,7 @@ class PagedEngine:
     holes: use resident blocks after a missing one, and compute only the holes
     max_batch_size: requests that run at the same time, at most
     max_step_tokens: positions per step at most; longer prompts are computed in chunks
-    attention: the paged attention function
+    attention: the paged attention function; that of `kernels` unless you give another
     tokenizer: needed for prompts and answers as text
     observer: called with every Event, for instance a Trace
     """
@@ -48,7 +47,7 @@ class PagedEngine:
         holes: bool = True,
         max_batch_size: int = 16,
         max_step_tokens: int | None = None,
-        attention=paged_attention_gather,
+        attention=None,
         tokenizer=None,
         observer: Observer | None = None,
     ) -> None:
@@ -64,6 +63,8 @@ class PagedEngine:
             )
         if max_step_tokens is not None:
             check_integer("max_step_tokens", max_step_tokens, 1)
+        if attention is None:
+            from .kernels import paged_attention as attention  # Numba takes a moment to load
         self.model = model
         self.tokenizer = tokenizer
         self.observer = observer
@@ -105,17 +106,59 @@ class PagedEngine:
             prompt = self.tokenizer.encode(prompt)
         if stop_tokens is None:
             stop_tokens = () if self.tokenizer is None else (self.tokenizer.end_of_text,)
+        options = (max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter)
+        request = self._new_request(request_id, prompt, *options)
+        self.scheduler.waiting.append(request)
+        return request.request_id
+
+    def fork(
+        self,
+        parent_id: Hashable,
+        *,
+        request_id: Hashable = None,
+        max_new_tokens: int | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> Hashable:
+        """Continue a request's text, as far as it has come, in a second one. Returns its id.
+
+        Options not given are the parent's; `max_new_tokens` counts what the child inherits.
+        The child shares the parent's blocks, and whoever writes first copies the last one. If
+        the parent does not run just now, or the batch is full, the child waits like anybody.
+        Raises KeyError for an unknown parent, else as `add`; nothing changes.
+        """
+        if parent_id not in self.requests:
+            raise KeyError(f"request {parent_id!r} is not in the engine")
+        parent = self.requests[parent_id]
+        inherited = len(parent.generated)
+        if max_new_tokens is not None:
+            check_integer("max_new_tokens", max_new_tokens, inherited + 1)
+        child = self._new_request(
+            request_id,
+            parent.prompt,
+            parent.max_new_tokens if max_new_tokens is None else max_new_tokens,
+            parent.temperature if temperature is None else temperature,
+            parent.top_p if top_p is None else top_p,
+            parent.seed if seed is None else seed,
+            parent.stop_tokens,
+            parent.salt,
+            parent.adapter,
+        )
+        child.generated.extend(parent.generated)
+        self.scheduler.fork(parent, child)
+        return child.request_id
+
+    def _new_request(self, request_id: Hashable, prompt: Sequence[int], *options) -> Request:
         if request_id is None:
             request_id = next(n for n in self._numbers if n not in self.requests)
         if request_id in self.requests:
             raise ValueError(f"request {request_id!r} is in the engine already")
-        options = (max_new_tokens, temperature, top_p, seed, stop_tokens, salt, adapter)
         request = checked_request(request_id, prompt, *options, self.model.config.vocabulary_size)
         check_fits(request, self.model.config.context_length, self.cache.pool)
         self.completions.pop(request_id, None)
         self.requests[request_id] = request
-        self.scheduler.waiting.append(request)
-        return request_id
+        return request
 
     # -- work --------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ Zhang & Sennrich (2019) for RMSNorm; Shazeer (2020) for SwiGLU.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Protocol
 
@@ -24,6 +24,9 @@ import numpy as np
 
 from .attention import dense_attention
 from .checks import check_integer, check_tokens
+
+
+Linear = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -145,15 +148,22 @@ def swiglu(gate_up: np.ndarray) -> np.ndarray:
 
 
 class Transformer:
-    """A Llama model. `weights` maps the names of `config.parameter_shapes()` to float32 arrays."""
+    """A Llama model.
 
-    def __init__(self, config: ModelConfig, weights: dict[str, np.ndarray]) -> None:
+    weights: maps the names of `config.parameter_shapes()` to float32 arrays
+    linear: the product of activations and a weight, this module's or that of `kernels`
+    """
+
+    def __init__(
+        self, config: ModelConfig, weights: dict[str, np.ndarray], linear: Linear = linear
+    ) -> None:
         for name, shape in config.parameter_shapes().items():
             if name not in weights or weights[name].shape != shape:
                 found = weights[name].shape if name in weights else "nothing"
                 raise ValueError(f"weights[{name!r}] must have shape {shape}, found {found}")
         self.config = config
         self.weights = weights
+        self.linear = linear
         # Position p turns the pair (2i, 2i + 1) by the angle p * base ** (-2i / head_dim).
         # A pair is a complex number, so that turning it is one multiplication.
         frequencies = config.rope_base ** (-np.arange(0, config.head_dim, 2) / config.head_dim)
@@ -178,7 +188,7 @@ class Transformer:
         (all by default). Raises ValueError for an empty batch, a token outside the
         vocabulary, or a position outside the context.
         """
-        config, weights = self.config, self.weights
+        config, weights, linear = self.config, self.weights, self.linear
         tokens = np.array(check_tokens("tokens", tokens, config.vocabulary_size))
         positions = np.asarray(positions, np.int64)
         if positions.shape != tokens.shape:

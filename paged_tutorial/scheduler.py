@@ -49,6 +49,20 @@ class Scheduler:
             self._admit_waiting()
         return self._share_out()
 
+    def fork(self, parent: Request, child: Request) -> None:
+        """Take in a request that continues another's text.
+
+        It runs at once, on the parent's blocks, if those are complete and the batch has a place.
+        """
+        complete = parent in self.running and not self.cache.missing(parent.request_id)
+        if not complete or len(self.running) == self.max_batch_size:
+            self.waiting.append(child)
+            return
+        self.cache.fork(parent.request_id, child.request_id)
+        self.running.append(child)
+        child.cached_tokens = len(self.cache.holdings[child.request_id].tokens)
+        child.highest_computed = child.cached_tokens
+
     def _grow_running(self) -> bool:
         """Append each running request's newest token to its blocks. True if any had to go."""
         before = self.preemptions

@@ -182,6 +182,8 @@ def load_smollm2() -> Transformer:
     The first call fetches and dequantises the model (some seconds); later ones take a
     fraction of a second. Raises ModelFileError if the model cannot be had.
     """
+    from .kernels import linear  # Numba takes a moment to load
+
     path = cache_folder() / "smollm2-135m-float32.npy"
     if not path.exists():
         gguf_path = fetch_model()
@@ -195,7 +197,7 @@ def load_smollm2() -> Transformer:
         size = int(np.prod(shape))
         weights[name] = flat[start : start + size].reshape(shape)
         start += size
-    return Transformer(SMOLLM2, weights)
+    return Transformer(SMOLLM2, weights, linear)
 
 
 class Tokenizer:

@@ -17,12 +17,13 @@ from paged_tutorial.attention import (
     paged_attention_gather,
     partial_attention,
 )
+from paged_tutorial.kernels import paged_attention
 
 from helpers import naive_attention, quick
 
 # Heads, kv heads and group size all differ in the first three, so that no two can be mixed up.
 HEADS = [(8, 2), (6, 2), (9, 3), (12, 4), (4, 4), (5, 1), (1, 1)]
-PAGED = [paged_attention_gather, paged_attention_blocks]
+PAGED = [paged_attention_gather, paged_attention_blocks, paged_attention]
 
 pytestmark = pytest.mark.filterwarnings("error")
 

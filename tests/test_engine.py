@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from paged_tutorial import PagedEngine, Trace, check_invariants, random_model
 
-from helpers import nan_pool
+from helpers import nan_pool, snapshot
 
 MODEL = random_model()
 VOCABULARY = MODEL.config.vocabulary_size
@@ -38,7 +38,20 @@ def test_sixteen_mixed_requests_on_a_pool_that_forces_preemption():
     check_invariants(engine.cache)
 
 
-@settings(max_examples=60, deadline=None)
+def evict_some(cache, draw):
+    """Some idle cached blocks are forgotten, in no order, so that holes arise anywhere."""
+    idle = [
+        block_id
+        for block_id in range(cache.pool.num_blocks)
+        if cache.index.name_of[block_id] is not None and not cache.pool.reference_counts[block_id]
+    ]
+    if idle:
+        for block_id in draw(st.lists(st.sampled_from(idle), unique=True)):
+            cache.evict(block_id)
+    check_invariants(cache)
+
+
+@settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     block_size=st.integers(1, 9),
@@ -48,7 +61,7 @@ def test_sixteen_mixed_requests_on_a_pool_that_forces_preemption():
     data=st.data(),
 )
 def test_any_schedule_gives_the_cold_answers(seed, block_size, spare, chunk, holes, data):
-    """Requests arrive and are aborted at any moment; invariants hold after every step."""
+    """Requests arrive, fork and are aborted at any moment, idle blocks are evicted anywhere."""
     texts = prompts(6, seed, high=20)
     texts += [texts[0] + texts[1], texts[0] + texts[2]]  # some share a prefix
     largest = max(-(-(len(text) + 9) // block_size) for text in texts)
@@ -60,23 +73,33 @@ def test_any_schedule_gives_the_cold_answers(seed, block_size, spare, chunk, hol
         holes=holes,
     )
     waiting = list(enumerate(texts))
-    aborted = set()
+    aborted, forked = set(), {}
     while waiting or engine.busy:
         if waiting and (not engine.busy or data.draw(st.booleans(), "a request arrives")):
             number, text = waiting.pop(0)
             engine.add(text, request_id=number, max_new_tokens=10)
         engine.step()
         check_invariants(engine.cache)
-        if engine.requests and data.draw(st.integers(0, 15), "abort at 15") == 15:
-            victim = data.draw(st.sampled_from(sorted(engine.requests)))
-            engine.abort(victim)
-            aborted.add(victim)
+        happens = data.draw(st.sampled_from(["nothing"] * 6 + ["abort", "fork", "evict", "evict"]))
+        if happens == "evict":
+            evict_some(engine.cache, data.draw)
+        if engine.requests and happens in ("abort", "fork"):
+            chosen = data.draw(st.sampled_from(sorted(engine.requests)))
+            if happens == "abort":
+                engine.abort(chosen)
+                aborted.add(chosen)
+            elif len(forked) < 4:
+                inherited = list(engine.requests[chosen].generated)
+                child = engine.fork(chosen, request_id=100 + len(forked))
+                forked[child] = (engine.requests[chosen].prompt, inherited)
             check_invariants(engine.cache)
     assert engine.cache.pool.num_free == engine.cache.pool.num_blocks
-    for number, text in enumerate(texts):
+    forked |= {number: (text, []) for number, text in enumerate(texts)}
+    for number, (text, inherited) in forked.items():
         tokens = engine.completions[number].tokens
         expected = alone(text, max_new_tokens=10)
         assert tokens == (expected[: len(tokens)] if number in aborted else expected)
+        assert tokens[: len(inherited)] == inherited
 
 
 def test_seeded_sampling_does_not_depend_on_the_batch():
@@ -89,6 +112,76 @@ def test_seeded_sampling_does_not_depend_on_the_batch():
     assert engine.metrics["preemptions"] > 0
     for index, (number, prompt) in enumerate(zip(numbers, mixed, strict=True)):
         assert engine.completions[number].tokens == alone(prompt, seed=index, **options)
+
+
+def test_sixteen_seeded_requests_in_one_batch_say_what_each_says_alone():
+    options = dict(temperature=1.1, top_p=0.9, max_new_tokens=12)
+    mixed = prompts(16, seed=4)
+    engine = PagedEngine(MODEL, 200, 4, max_batch_size=16)
+    numbers = [engine.add(prompt, seed=7, **options) for prompt in mixed]
+    engine.step()
+    assert len(engine.scheduler.running) == 16
+    while engine.busy:
+        engine.step()
+    for number, prompt in zip(numbers, mixed, strict=True):
+        assert engine.completions[number].tokens == alone(prompt, seed=7, **options)
+
+
+def test_a_fork_computes_nothing_twice_and_goes_its_own_way():
+    engine = PagedEngine(MODEL, pool=nan_pool(MODEL, 20, 4))
+    prompt = prompts(1, seed=6, low=9, high=10)[0]
+    parent = engine.add(prompt, max_new_tokens=9)
+    for _ in range(3):
+        engine.step()
+    inherited = list(engine.requests[parent].generated)
+    computed = engine.requests[parent].computed_tokens
+    sampling = dict(temperature=1.5, seed=3)
+    child = engine.fork(parent, max_new_tokens=8, **sampling)
+    check_invariants(engine.cache)
+    assert engine.cache.pool.num_free == 20 - 3
+    while engine.busy:
+        engine.step()
+        check_invariants(engine.cache)
+    assert engine.completions[parent].tokens == alone(prompt, max_new_tokens=9)
+    said = engine.completions[child]
+    assert said.tokens[:3] == inherited
+    assert said.tokens[3:] == alone(prompt + inherited, max_new_tokens=5, **sampling)
+    assert (said.cached_tokens, said.computed_tokens) == (computed, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (dict(parent_id="nobody"), KeyError, "'nobody' is not in the engine"),
+        (dict(request_id="parent"), ValueError, "'parent' is in the engine already"),
+        (dict(max_new_tokens=2), ValueError, "max_new_tokens must be at least 3"),
+        (dict(max_new_tokens=99), ValueError, "the pool has 8"),
+        (dict(temperature=-1), ValueError, "temperature"),
+    ],
+)
+def test_a_fork_that_cannot_be_changes_nothing(arguments, error, message):
+    engine = PagedEngine(MODEL, 8, 4)
+    engine.add([1, 2, 3], request_id="parent", max_new_tokens=6)
+    engine.step()
+    engine.step()
+    before = snapshot(engine.cache), dict(engine.requests), list(engine.scheduler.running)
+    with pytest.raises(error, match=message):
+        engine.fork(**{"parent_id": "parent", **arguments})
+    assert before == (snapshot(engine.cache), engine.requests, engine.scheduler.running)
+
+
+def test_a_fork_waits_where_there_is_no_place():
+    engine = PagedEngine(MODEL, 20, 4, max_batch_size=1)
+    parent = engine.add([1, 2, 3, 4, 5], max_new_tokens=6)
+    child = engine.fork(parent)  # not even the parent runs
+    engine.step()
+    other = engine.fork(parent)
+    assert len(engine.scheduler.running) == 1
+    while engine.busy:
+        engine.step()
+        check_invariants(engine.cache)
+    expected = alone([1, 2, 3, 4, 5], max_new_tokens=6)
+    assert [engine.completions[name].tokens for name in (parent, child, other)] == [expected] * 3
 
 
 def test_a_chat_that_returns_computes_only_what_is_missing():

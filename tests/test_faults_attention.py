@@ -16,11 +16,12 @@ from paged_tutorial.attention import (
     paged_attention_gather,
     partial_attention,
 )
+from paged_tutorial.kernels import paged_attention
 from paged_tutorial.model import random_model
 
 from helpers import compute, contents, make_model_cache, naive_attention, run_cold
 
-PAGED = [paged_attention_gather, paged_attention_blocks]
+PAGED = [paged_attention_gather, paged_attention_blocks, paged_attention]
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paged_tutorial.attention import paged_attention_blocks, paged_attention_gather
+from paged_tutorial.kernels import paged_attention
 from paged_tutorial.model import random_model
 
 from helpers import compute, contents, make_model_cache, quick, run_cold
@@ -38,7 +39,9 @@ def positions_of(blocks, block_size, length):
     ]
 
 
-@pytest.mark.parametrize("attention", [paged_attention_gather, paged_attention_blocks])
+@pytest.mark.parametrize(
+    "attention", [paged_attention_gather, paged_attention_blocks, paged_attention]
+)
 @settings(quick, max_examples=60)
 @given(block_size=st.integers(1, 5), data=st.data())
 def test_one_pass_over_the_holes_restores_everything(attention, block_size, data):
