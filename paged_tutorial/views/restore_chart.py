@@ -1,0 +1,73 @@
+"""Charts of the cost model of `restore_cost`: swap or recompute?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..restore_cost import Machine, changes, recompute_seconds, swap_seconds
+from ..shapes import ModelShape
+from .plots import axes, line_labels
+
+LONGEST = 131_072
+
+
+def _times(shape: ModelShape, lengths, block_size: int, machine: Machine):
+    """Milliseconds to bring back the first n tokens of a text, for each n: (swap, recompute)."""
+    swap = [swap_seconds(shape, n, block_size, machine) for n in lengths]
+    again = [recompute_seconds(shape, range(n), machine) for n in lengths]
+    return 1e3 * np.array(swap), 1e3 * np.array(again)
+
+
+def finding(lengths: Sequence[int], swap: np.ndarray, again: np.ndarray) -> str:
+    """Which way is faster, and where that changes, in a few words."""
+    faster = again < swap
+    first = "recompute" if faster[0] else "swap"
+    turns = changes(faster)
+    if not turns:
+        return f"{first} is faster at every length"
+    said, way = f"{first} is faster", first
+    for turn in turns:
+        other = "swap" if way == "recompute" else "recompute"
+        said += f" up to {lengths[turn - 1]:,} tokens, then {other}"
+        way = other
+    return said
+
+
+def chart_by_length(shape: ModelShape, block_size: int, machine: Machine):
+    """A figure: time against the number of tokens that are gone, both axes logarithmic."""
+    lengths = [round(2 ** (k / 4)) for k in range(16, 4 * 17 + 1)]
+    lengths = sorted({-(-n // block_size) * block_size for n in lengths})
+    lengths = [n for n in lengths if n <= LONGEST]
+    swap, again = _times(shape, lengths, block_size, machine)
+    title = f"{shape.name}: {finding(lengths, swap, again)}"
+    figure, axis = axes(title, "tokens to bring back", "milliseconds (model)", (8.4, 3.8))
+    axis.title.set_fontsize(11.5)
+    axis.plot(lengths, swap, label="swap in", markevery=8)
+    axis.plot(lengths, again, label="recompute", markevery=8)
+    for turn in changes(again < swap):
+        axis.axvline(lengths[turn], color="#9AA5B1", linestyle=":", linewidth=1.2)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    ticks = [16, 128, 1024, 8192, 65_536]
+    axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
+    line_labels(axis)
+    return figure
+
+
+def chart_by_block_size(
+    shape: ModelShape, num_tokens: int, machine: Machine, sizes: Sequence[int], title: str
+):
+    """A figure: time against block size for one text; swapping goes out and in again."""
+    once = np.array([swap_seconds(shape, num_tokens, size, machine) for size in sizes])
+    again = recompute_seconds(shape, range(num_tokens), machine)
+    figure, axis = axes(title, "block size, tokens", "milliseconds (model)", (8.4, 3.6))
+    axis.plot(sizes, 2e3 * once, label="swap out and in")
+    axis.plot(sizes, 1e3 * once, label="swap in")
+    axis.plot(sizes, np.full(len(sizes), 1e3 * again), label="recompute")
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xticks(list(sizes), [f"{size}" for size in sizes])
+    line_labels(axis)
+    return figure
