@@ -61,7 +61,7 @@ def draw_positions(
     bottom = top + len(rows) * high
     parts.append(_key(bottom + 8, ((NEUTRAL.solid, NEUTRAL.solid, "computed in this step"),
                                    (NEUTRAL.tint, NEUTRAL.solid, "read from the pool"),
-                                   (GROUND, FAINT, "not needed yet"))))  # fmt: skip
+                                   (GROUND, FAINT, "comes in a later step"))))  # fmt: skip
     parts.append(foot.draw(bottom + 36))
     styles = [NEUTRAL, *(cast.style(who) for _, _, who in rows)]
     height = bottom + 40 + foot.height
@@ -176,7 +176,7 @@ def _key(y: float, entries: Sequence[tuple[str, str, str]]) -> str:
     """What the squares mean."""
     parts, x = [], MARGIN
     for fill, edge, words in entries:
-        dash = "3 2" if fill == GROUND else ""
+        dash = "3 2" if "waits" in words else ""
         parts.append(rect(x, y, 15, 13, 2, fill, edge, 2 if edge == GOLD else 1, dash))
         parts.append(text(x + 21, y + 11, words, 12, MUTED))
         x += 21 + text_width(words, 12) + 12
