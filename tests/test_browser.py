@@ -125,9 +125,20 @@ def shown(widget):
     )
 
 
+def height(widget):
+    """The height of all views in a widget, in pixels."""
+    return widget.evaluate(
+        f"node => [...node.querySelectorAll('{VIEW}')].reduce((sum, view) => "
+        "sum + view.getBoundingClientRect().height, 0)"
+    )
+
+
 def changes_picture(page, widget, act):
-    """Do something with a control, and wait until the picture of its widget is another."""
-    before = shown(widget)
+    """Do something with a control, and wait until the picture of its widget is another.
+
+    What stands below must stay where it is.
+    """
+    before, tall = shown(widget), height(widget)
     act()
     page.wait_for_function(
         f"""([node, before]) =>
@@ -135,6 +146,16 @@ def changes_picture(page, widget, act):
         arg=[widget.element_handle(), before],
         timeout=20_000,
     )
+    assert abs(height(widget) - tall) < 1.5, "the page jumps when the picture changes"
+
+
+def move_sliders_to_both_ends(page, widget):
+    """The height stays, from the first value to the last."""
+    for handle in widget.locator("[role=slider]").element_handles():
+        handle.focus()
+        for key, end in (("Home", "valuemin"), ("End", "valuemax")):
+            if handle.get_attribute("aria-valuenow") != handle.get_attribute(f"aria-{end}"):
+                changes_picture(page, widget, lambda key=key: page.keyboard.press(key))
 
 
 def nudge(page, handle):
@@ -205,6 +226,11 @@ def test_in_a_browser(name, lab, browser, capsys):
     assert problems.count() == 0, problems.all_inner_texts()
     widgets = page.locator(f".jp-OutputArea-output:has({VIEW})").all()
     moved = sum(move_every_control(page, widget) for widget in widgets)
+    for width in (1000, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(400)
+        for widget in widgets:
+            move_sliders_to_both_ends(page, widget)
     if re.search(r"\b(explore|what_if)\(", (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")):
         assert widgets
         assert moved

@@ -130,12 +130,54 @@ def test_a_value_that_cannot_be_built_is_told_and_the_widget_goes_on():
     assert "3 blocks" in widget.view.value
 
 
-def test_the_view_never_shrinks():
-    widget = what_if(lambda n: draw(BlockPool(n, 4)), n=(1, 300))
-    widget.controls["n"].value = 300
-    tall = re.search(r"min-height:(\d+)", widget.view.value)[1]
-    widget.controls["n"].value = 1
-    assert re.search(r"min-height:(\d+)", widget.view.value)[1] == tall
+def frame_of(widget):
+    """The shape of the view and of the picture in it, as the page gets them."""
+    return re.findall(r"aspect-ratio:[\d./]+", widget.view.value)
+
+
+def test_the_view_keeps_its_height_for_every_value():
+    widget = what_if(lambda n, m: draw(BlockPool(n * m, 4)), n=(1, 30), m=[1, 2, 10])
+    frame = frame_of(widget)
+    assert len(frame) == 2 and len(set(frame)) == 1
+    viewed = set()
+    for n, m in ((30, 1), (1, 10), (30, 10), (7, 2), (1, 1)):
+        widget.controls["n"].value, widget.controls["m"].value = n, m
+        assert frame_of(widget) == frame
+        viewed.add(re.search(r'viewBox="(.*?)"', widget.view.value)[1])
+        ElementTree.fromstring(widget.view.value)
+    assert len(viewed) == 1  # and all at one scale
+
+
+def test_an_error_keeps_the_height():
+    widget = what_if(build, num_blocks=(1, 12))
+    frame = frame_of(widget)[0]
+    widget.controls["num_blocks"].value = 1
+    assert "That does not work" in widget.view.value and frame_of(widget) == [frame]
+
+
+def test_a_picture_taller_than_all_that_were_tried_is_shrunk_to_fit():
+    def surprise(n=5):
+        return draw(BlockPool(300 if n == 7 else 4, 4))
+
+    widget = what_if(surprise, n=(0, 10**6))
+    frame = frame_of(widget)
+    widget.controls["n"].value = 7
+    assert "300 blocks" in widget.view.value and frame_of(widget) == frame
+    width, height = map(float, frame[0].split(":")[1].split("/"))
+    _, _, _, tall = map(float, re.search(r'viewBox="(.*?)"', widget.view.value)[1].split())
+    assert tall > height
+
+
+def test_slow_pictures_are_tried_at_the_ends_only():
+    tried = []
+
+    def slow(n=5, other="a"):
+        tried.append((n, other))
+        time.sleep(0.06)
+        return draw(BlockPool(n, 4))
+
+    what_if(slow, n=(1, 9), other=["a", "b"])
+    assert {(1, "a"), (9, "a"), (5, "b")} <= set(tried) and len(tried) < 20
 
 
 def test_a_chart_is_redrawn_when_the_hand_lets_go():
@@ -146,6 +188,7 @@ def test_a_chart_is_redrawn_when_the_hand_lets_go():
 
     widget = what_if(chart, slope=(0.0, 2.0))
     assert widget.controls["slope"].continuous_update is False
+    assert frame_of(widget) == ["aspect-ratio:780/360"]
     before = widget.view.value
     widget.controls["slope"].value = 2.0
     assert widget.view.value != before and 'alt="Slope"' in widget.view.value

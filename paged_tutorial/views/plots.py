@@ -134,8 +134,9 @@ def figure_html(figure, alt: str | None = None) -> str:
     width = round(figure.get_size_inches()[0] * DPI)
     data = base64.b64encode(png(figure)).decode()
     _close(figure)
+    style = "display:block;max-width:100%;height:auto"
     return (
-        f'<img alt="{escape(alt)}" width="{width}" style="max-width:100%;height:auto" '
+        f'<img alt="{escape(alt)}" width="{width}" style="{style}" '
         f'src="data:image/png;base64,{data}">'
     )
 

@@ -114,14 +114,26 @@ class Picture:
         )
         # Ids must not clash with those of other pictures on the page, and must be the same
         # each time the picture is drawn. So they are made from what is in it.
-        prefix = "p" + blake2b(content.encode(), digest_size=5).hexdigest() + "-"
-        content = content.replace('id="@', f'id="{prefix}').replace("#@", f"#{prefix}")
-        self.svg = (
+        self._prefix = "p" + blake2b(content.encode(), digest_size=5).hexdigest() + "-"
+        content = content.replace('id="@', f'id="{self._prefix}')
+        self._content = content.replace("#@", f"#{self._prefix}")
+        self.svg = self._svg(width, height, "max-width:100%;height:auto", self._content)
+
+    def _svg(self, width: float, height: float, style: str, content: str) -> str:
+        return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
-            f'width="{width:g}" height="{height:g}" style="max-width:100%;height:auto" '
-            f'role="img" aria-labelledby="{prefix}t {prefix}d" font-family="{FONT}">'
+            f'width="{width:g}" height="{height:g}" style="{style}" role="img" '
+            f'aria-labelledby="{self._prefix}t {self._prefix}d" font-family="{FONT}">'
             f"{content}</svg>"
         )
+
+    def framed(self, width: float, height: float) -> str:
+        """The SVG on a ground of this size, whatever its own; one that is larger is shrunk."""
+        wide, high = max(width, self.width), max(height, self.height)
+        shape = f"display:block;width:{width:g}px;max-width:100%;height:auto"
+        shape += f";aspect-ratio:{width:g}/{height:g}"
+        ground = rect(0, 0, wide, high, 10, GROUND)
+        return self._svg(wide, high, shape, ground + self._content)
 
     @property
     def alt(self) -> str:

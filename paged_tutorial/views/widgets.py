@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable, Sequence
 from html import escape
 
 import ipywidgets
 
+from .controls import make_control, samples
 from .draw import Layout, paint
 from .legend import ENTRIES
-from .plots import figure_html
+from .plots import DPI, figure_html
 from .recording import Step
 from .svg import Picture
 
 ALL = ("tables", "pool", "queue", "store")
+PATIENCE = 0.5  # seconds, to look for the tallest picture
 PROBLEM = (
     'style="background:#FFF4E5;color:#1F2933;border-left:4px solid #D55E00;'
     'padding:12px;border-radius:4px;font-family:system-ui,sans-serif"'
@@ -137,14 +140,15 @@ class WhatIf(ipywidgets.VBox):
             if parameter.default is not parameter.empty
         }
         self.controls = {
-            name: _control(name, given, defaults.get(name))
+            name: make_control(name, given, defaults.get(name))
+            for name, given in specifications.items()
             for name, given in specifications.items()
         }
         widest = max(len(name) for name in self.controls)
         for control in self.controls.values():
             control.style.description_width = f"{widest * 8 + 12}px"
         self.view = ipywidgets.HTML()
-        self.tallest = 0.0
+        self.frame = self._frame()
         self._show()
         for control in self.controls.values():
             control.observe(self._show, "value")
@@ -155,6 +159,25 @@ class WhatIf(ipywidgets.VBox):
         """The values of all controls."""
         return {name: control.value for name, control in self.controls.items()}
 
+    def _frame(self) -> tuple[float, float] | None:
+        """Width and height that fit every picture that was tried, so that nothing jumps."""
+        widths, heights, patience = [], [], None
+        for values, needed in samples(self.controls):
+            if patience is not None and time.perf_counter() > patience and not needed:
+                break
+            try:
+                result = self.build(**values)
+            except Exception:
+                continue  # some values cannot be built; the reader is told when they are chosen
+            if hasattr(result, "savefig"):
+                return tuple(float(inches * DPI) for inches in result.get_size_inches())
+            if not isinstance(result, Picture):
+                return None
+            widths.append(result.width)
+            heights.append(result.height)
+            patience = patience or time.perf_counter() + PATIENCE
+        return (max(widths), max(heights)) if widths else None
+
     def _show(self, _=None) -> None:
         try:
             content = self._html(self.build(**self.values))
@@ -162,15 +185,17 @@ class WhatIf(ipywidgets.VBox):
             # A reader who moves a slider too far is told so; the widget goes on.
             said = f"{type(error).__name__}: {error}"
             content = f"<div {PROBLEM}><b>That does not work.</b> {escape(said)}</div>"
-        self.view.value = (
-            f'<div data-step="{self.redraws}" style="min-height:{self.tallest:g}px">{content}</div>'
-        )
+        shape = ""
+        if self.frame is not None:
+            # A ratio, not pixels: on a narrow page the pictures are smaller.
+            width, height = self.frame
+            shape = f' style="max-width:{width:g}px;aspect-ratio:{width:g}/{height:g}"'
+        self.view.value = f'<div data-step="{self.redraws}"{shape}>{content}</div>'
         self.redraws += 1
 
     def _html(self, result) -> str:
         if isinstance(result, Picture):
-            self.tallest = max(self.tallest, result.height)
-            return result.html()
+            return result.framed(*self.frame) if self.frame else result.html()
         if hasattr(result, "savefig"):
             # A chart takes too long to follow the hand: it is drawn when the hand lets go.
             for control in self.controls.values():
@@ -193,29 +218,3 @@ def what_if(build: Callable, /, **controls) -> WhatIf:
     if not controls:
         raise ValueError("what_if needs a control, such as num_blocks=(4, 16)")
     return WhatIf(build, controls)
-
-
-def _control(name: str, given, default):
-    label = name.replace("_", " ")
-    common = {
-        "description": label.capitalize(),
-        "tooltip": f"Choose the {label}; arrow keys move it",
-        "layout": ipywidgets.Layout(width="min(560px, 95%)"),
-    }
-    if isinstance(given, bool):
-        return ipywidgets.Checkbox(given if default is None else default, indent=False, **common)
-    if isinstance(given, list):
-        value = default if default in given else given[0]
-        return ipywidgets.Dropdown(options=given, value=value, **common)
-    if not isinstance(given, tuple) or len(given) not in (2, 3):
-        raise TypeError(
-            f"{name}={given!r} is no control: give (low, high), (low, high, step), "
-            "a list of choices, or True or False"
-        )
-    low, high, *step = given
-    value = low if default is None else min(high, max(low, default))
-    if any(isinstance(number, float) for number in (*given, value)):
-        size = step[0] if step else (high - low) / 20
-        return ipywidgets.FloatSlider(min=low, max=high, step=size, value=value, **common)
-    size = step[0] if step else 1
-    return ipywidgets.IntSlider(min=low, max=high, step=size, value=value, **common)
