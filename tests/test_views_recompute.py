@@ -87,7 +87,9 @@ def test_the_finding_tells_each_change():
     assert finding(lengths, level, level + 1) == "swap is faster at every length"
     assert finding(lengths, level, level - 1) == "recompute is faster at every length"
     twice = finding(lengths, np.array([1, 3, 3, 1.0]), level)
-    assert twice == "swap is faster up to 10 tokens, then recompute up to 30 tokens, then swap"
+    once = finding(lengths, np.array([3, 3, 1, 1.0]), level)
+    assert once == "recompute is faster up to 20 tokens, then swap"
+    assert twice == "swap is faster up to 10 tokens, recompute up to 30, then swap"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

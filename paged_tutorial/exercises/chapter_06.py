@@ -653,7 +653,10 @@ def come_back(model, cache, request_id, tokens, step_tokens):
         Mutant("all in one pass", "more than step_tokens", "missing[:step_tokens]", "missing"),
         Mutant("one pass only", "none of its positions", "while missing :=", "if missing :="),
         Mutant(
-            "the last ones first", "from the front", "missing[:step_tokens]", "missing[-step_tokens:]"
+            "the last ones first",
+            "from the front",
+            "missing[:step_tokens]",
+            "missing[-step_tokens:]",
         ),
         Mutant("one position at a time", "as few as", "missing[:step_tokens]", "missing[:1]"),
         Mutant(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,12 +28,11 @@ def finding(lengths: Sequence[int], swap: np.ndarray, again: np.ndarray) -> str:
     turns = changes(faster)
     if not turns:
         return f"{first} is faster at every length"
-    said, way = f"{first} is faster", first
-    for turn in turns:
-        other = "swap" if way == "recompute" else "recompute"
-        said += f" up to {lengths[turn - 1]:,} tokens, then {other}"
-        way = other
-    return said
+    other = "swap" if first == "recompute" else "recompute"
+    said = f"{first} is faster up to {lengths[turns[0] - 1]:,} tokens"
+    for number, turn in enumerate(turns[1:]):
+        said += f", {(other, first)[number % 2]} up to {lengths[turn - 1]:,}"
+    return f"{said}, then {(other, first)[(len(turns) - 1) % 2]}"
 
 
 def chart_by_length(shape: ModelShape, block_size: int, machine: Machine):
@@ -41,9 +41,8 @@ def chart_by_length(shape: ModelShape, block_size: int, machine: Machine):
     lengths = sorted({-(-n // block_size) * block_size for n in lengths})
     lengths = [n for n in lengths if n <= LONGEST]
     swap, again = _times(shape, lengths, block_size, machine)
-    title = f"{shape.name}: {finding(lengths, swap, again)}"
-    figure, axis = axes(title, "tokens to bring back", "milliseconds (model)", (8.4, 3.8))
-    axis.title.set_fontsize(11.5)
+    title = textwrap.fill(f"{shape.name}: {finding(lengths, swap, again)}", 72)
+    figure, axis = axes(title, "tokens to bring back", "milliseconds (model)", (8.4, 3.9))
     axis.plot(lengths, swap, label="swap in", markevery=8)
     axis.plot(lengths, again, label="recompute", markevery=8)
     for turn in changes(again < swap):
