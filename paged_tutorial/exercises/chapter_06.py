@@ -448,14 +448,14 @@ class CostAware(Policy):
         Mutant("all cost the same, which is LRU", "than with LRU", "self.cost(block)", "1.0"),
         Mutant("nothing ages", "than with LRU", "self.clock + self.cost", "self.cost"),
         Mutant("the dearest goes", "than with LRU", "self.clock + self", "self.clock - self"),
-        Mutant("a block in use stays", "pop hands out", "del self.value[block]", "pass"),
+        Mutant("a block in use stays", "a block that waits", "del self.value[block]", "pass"),
         Mutant(
             "choose looks and leaves it there",
-            "pop hands out",
+            "a block that waits",
             "self.value.pop(block)",
             "self.value[block]",
         ),
-        Mutant("no return", "pop hands out", "        return block\n", ""),
+        Mutant("no return", "a block that waits", "        return block\n", ""),
         Mutant(
             "worthless or not is forgotten",
             "nobody can find again",
