@@ -31,7 +31,8 @@ class PagedEngine:
     pool: your own block pool instead of `num_blocks` and `block_size`
     holes: use resident blocks after a missing one, and compute only the holes
     max_batch_size: requests that run at the same time, at most
-    max_step_tokens: positions per step at most; longer prompts are computed in chunks
+    max_step_tokens: positions per step at most, None for any number; longer prompts are
+        computed in chunks, which bounds the memory that a step needs beside the pool
     attention: the paged attention function; that of `kernels` unless you give another
     tokenizer: needed for prompts and answers as text
     observer: called with every Event, for instance a Trace
@@ -46,7 +47,7 @@ class PagedEngine:
         pool: BlockPool | None = None,
         holes: bool = True,
         max_batch_size: int = 16,
-        max_step_tokens: int | None = None,
+        max_step_tokens: int | None = 512,
         attention=None,
         tokenizer=None,
         observer: Observer | None = None,
