@@ -44,6 +44,20 @@ NUMBERED = """() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt'
   .every(prompt => /\\[\\d+\\]/.test(prompt.textContent))"""
 
 
+# Notes the milliseconds from each key press to the next frame after the views of a widget changed.
+WATCH = f"""node => {{
+  window.roundTrips = [];
+  let pressed = null;
+  window.addEventListener('keydown', () => {{ pressed = performance.now(); }}, true);
+  new MutationObserver(() => {{
+    if (pressed === null) return;
+    const since = pressed;
+    pressed = null;
+    requestAnimationFrame(() => window.roundTrips.push(performance.now() - since));
+  }}).observe(node.querySelector('{VIEW}'), {{childList: true, subtree: true}});
+}}"""
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """JupyterLab on a copy of the notebooks; the address it listens on."""
@@ -185,6 +199,23 @@ def move_every_control(page, widget):
     return moved
 
 
+def round_trips(page, widget, presses=40):
+    """Milliseconds from pressing an arrow key on the widget's first slider to the new picture."""
+    handle = widget.locator("[role=slider]").first
+    page.evaluate(WATCH, widget.element_handle())
+    handle.focus()
+    key = "ArrowRight"
+    for count in range(1, presses + 1):
+        value = handle.get_attribute("aria-valuenow")
+        if value == handle.get_attribute("aria-valuemax"):
+            key = "ArrowLeft"
+        elif value == handle.get_attribute("aria-valuemin"):
+            key = "ArrowRight"
+        page.keyboard.press(key)
+        page.wait_for_function(f"window.roundTrips.length >= {count}")
+    return sorted(page.evaluate("window.roundTrips"))
+
+
 def check_nothing_is_cut(page, name):
     """No output is wider than its place, at two widths; pictures are kept for looking at."""
     for width in (1280, 1000):
@@ -238,5 +269,10 @@ def test_in_a_browser(name, lab, browser, capsys):
     take_pictures(page, name)
     with capsys.disabled():
         print(f"\n{name}: {len(widgets)} widgets, {moved} controls moved")
+        for widget in widgets:
+            if widget.locator("[role=slider]").count():
+                trips = round_trips(page, widget)
+                p95 = trips[int(0.95 * len(trips))]
+                print(f"  slider to picture: median {trips[len(trips) // 2]:.0f}, p95 {p95:.0f} ms")
     assert not errors, errors
     page.close()
