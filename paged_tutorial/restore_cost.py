@@ -5,8 +5,8 @@ four for each number of the keys that its query reads (a product with the key, a
 the values). However few tokens there are, the weights must be read once. Swapping moves the
 bytes of the blocks over a link, and each transfer has a fixed cost besides.
 
-This is a model of the cost, not a measurement. It counts all weights for every token, the
-two embeddings included, which is 10 to 20 % too many. It knows nothing of overlap, of other
+This is a model of the cost, not a measurement. It counts all weights for every token, those of
+the vocabulary included, which is 3 % too many for Llama-3-70B and 32 % for GPT-2. It knows nothing of overlap, of other
 traffic on the link, or of memory that is not pinned.
 """
 
