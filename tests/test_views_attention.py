@@ -91,7 +91,7 @@ def test_the_last_arrival_gives_the_exact_answer_in_any_order():
     assert "under 1e-5" not in texts(arrivals_picture(3))
 
 
-def test_running_maximum_and_sum_stand_below_the_blocks_that_have_arrived():
+def test_highest_and_total_stand_below_the_blocks_that_have_arrived():
     keys, values = NUMBERS
     scores = keys @ keys[-1] / np.sqrt(6)
     found = texts(arrivals_picture(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from itertools import product
@@ -21,7 +22,16 @@ from paged_tutorial import (
 from . import answers_05 as answers
 from .checking import all_sequences
 from .exercise import Exercise, Mutant
-from .play import Broken, Case, Outcome, Play, Unattempted, Unusable, require_function
+from .play import (
+    SAME_INPUT,
+    Broken,
+    Case,
+    Outcome,
+    Play,
+    Unattempted,
+    Unusable,
+    require_function,
+)
 
 EXACT = 1e-4  # for numbers of size 1; the mistakes to be found are far larger
 
@@ -95,12 +105,18 @@ class MergePlay(Play):
 
     def _merge(self, call: str, pairs: tuple, exchanged: bool) -> None:
         both = self.state, state_of(pairs)
+        kept = copy.deepcopy(both)
         call = call.replace("state", told_state(both[0])) if not self.calls else call
         with np.errstate(all="ignore"):
             outcome = self.run(
                 f"state = {call}", self.thing, *(reversed(both) if exchanged else both)
             )
         some_empty = not pairs or not self.pairs
+        for state, (highest, _, output) in zip(both, kept, strict=True):
+            told_output = f"output {told(output)} of the state with highest {told(highest)}"
+            came = f"output {told(state[2])} afterwards"
+            same = np.array_equal(state[2], output)
+            self.require(same, SAME_INPUT, told_output, came, "Work on a copy.")
         self.pairs += pairs
         truth = state_of(self.pairs)
         rule = EMPTY if some_empty else None
@@ -215,6 +231,12 @@ def merge(first, second):
             "return highest, total, output / total if first[1] * second[1] else output",
         ),
         Mutant(
+            "the first output is changed in place",
+            "left as they were",
+            "output = share * first[2] + other * second[2]",
+            "output = first[2]; output *= share; output += other * second[2]",
+        ),
+        Mutant(
             "only two things",
             "returns three",
             "return highest, total, output",
@@ -233,6 +255,7 @@ GARBAGE = "Slots that were never written may hold NaN, in keys and in values."
 ONE_SOFTMAX = "All blocks share one softmax: it is rescaled whenever the maximum rises."
 PLACES = "Logical block k lies in physical block table[k]."
 LARGE = "Large scores do not overflow."
+NO_FURTHER = "The loop ends with the block of the query's own position; the table has no more."
 
 
 def layout(position: int, block_size: int, shuffled: bool) -> list[int]:
@@ -258,9 +281,11 @@ class AttendPlay(Play):
             blocks[:, table[index // block_size], index % block_size] = keys[index], values[index]
         truth = softmax_mean((keys @ query / 2).tolist(), values)
         text = f"{self.name}(query, key_blocks, value_blocks, table={table}, position={position})"
-        text += f"  # block size {block_size}"
+        text += f"  # block size {block_size}, the value of position j is [j + 1, j % 3, -j, 5]"
         with np.errstate(all="ignore"):
-            outcome = self.run(text, self.thing, query, *blocks, table, position)
+            outcome = self.run(text, self.thing, query, *blocks, np.array(table), position)
+        if isinstance(outcome.error, IndexError):
+            rule = NO_FURTHER
         found = numbers(outcome, (4,), rule, told(truth))
         self.require(close(found, truth), rule, told(truth), told(found))
 
@@ -333,6 +358,12 @@ ATTEND = Exercise(
     "around a boundary: chapter 3 asked for the same.",
     mutants=(
         Mutant("the planted bug", "last one included", "position + 1,", "position + 0,"),
+        Mutant(
+            "one block too many",
+            "table has no more",
+            "position + 1,",
+            "position + block_size + 1,",
+        ),
         Mutant("no rescaling of the output", "one softmax", "output * shrink", "output"),
         Mutant("no rescaling of the total", "one softmax", "total * shrink", "total"),
         Mutant(
@@ -372,6 +403,7 @@ NARROW = "Row i sees rows i − window + 1 to i: as many as the window is wide."
 BEGINNING = "The first rows see fewer: there is nothing before row 0."
 CAUSAL = "No row sees a later one."
 FINITE = "Each row subtracts its own maximum, and no number becomes NaN or infinite."
+WHOLE = "The weights of the rows that a row sees add up to 1."
 WEIGHTED = "Within the window it is attention: softmax of query · key / √head_dim."
 
 
@@ -385,6 +417,7 @@ class WindowPlay(Play):
         keys = np.stack([number % 5 - 2, number % 4 - 1, number, -number % 3], 1) * 1.0
         values = np.stack([10.0 * number, number % 2, -number, 1 + 0 * number], 1)
         text = f"{self.name}(queries, keys, values, window={window})  # {num_tokens} tokens"
+        text += ", values[j] is [10 * j, j % 2, -j, 1]"
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, queries, keys, values, window)
         found = numbers(outcome, (num_tokens, 4), WEIGHTED, "a row for each query")
@@ -404,8 +437,8 @@ class WindowPlay(Play):
         """Which rule a wrong row breaks, from what it seems to have seen."""
         if not np.isfinite(came).all():
             return FINITE
-        if window == 1:
-            return SEES_ITSELF
+        if not close(came[3], 1):  # the last of each value is 1, so this is the sum of weights
+            return WHOLE
         firsts, stops = range(row + 1), range(row + 2, len(queries) + 1)
         looks_later = any(
             close(came, self._mean(queries, keys, values, row, first, stop))
@@ -413,6 +446,8 @@ class WindowPlay(Play):
         )
         if looks_later:
             return CAUSAL
+        if window == 1:
+            return SEES_ITSELF
         if any(close(came, self._mean(queries, keys, values, row, f, row + 1)) for f in firsts):
             return NARROW if row >= window - 1 else BEGINNING
         if row and close(came, self._mean(queries, keys, values, row, max(0, row - window), row)):
@@ -469,9 +504,18 @@ def window_attention(queries, keys, values, window):
         Mutant("not scaled", "Within the window", " / np.sqrt(queries.shape[1])", ""),
         Mutant(
             "weights are not divided by their sum",
-            "Within the window",
+            "add up to 1",
             " / weights.sum(axis=1, keepdims=True)",
             "",
+        ),
+        Mutant(
+            "masked after the softmax",
+            "add up to 1",
+            "    scores = np.where(seen, scores, -np.inf)\n"
+            "    weights = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
+            "    return weights / weights.sum(axis=1, keepdims=True) @ values",
+            "    weights = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
+            "    return weights / weights.sum(axis=1, keepdims=True) * seen @ values",
         ),
         Mutant(
             "one maximum for all rows",
@@ -525,7 +569,7 @@ class PagedPlay(Play):
         batch = Batch(flat, np.cumsum([0, *map(len, chosen)]), tables)
         text = f"{self.name}(queries, key_blocks, value_blocks, batch)  # positions "
         text += f"{[list(p) for p in chosen]}, tables {[t.tolist() for t in tables]}, "
-        text += f"block size {block_size}, {heads} heads, {kv_heads} kv"
+        text += f"block size {block_size}, {heads} heads, {kv_heads} kv heads"
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, queries, *blocks, batch)
         found = numbers(outcome, truth.shape, rule, "an array like the queries")

@@ -1,8 +1,8 @@
 """Pictures of attention: the weights over the blocks, and blocks arriving one at a time.
 
 In English: a dark square is a large weight. In the first picture each row is a token that
-looks back. In the second one token looks at one block after the other, and its running
-maximum, sum and output approach those of attention over everything at once.
+looks back. In the second one token looks at one block after the other, and its highest
+score, total and output approach those of attention over everything at once.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def draw_arrivals(
     """Blocks that arrive at a query one at a time.
 
     arrivals: all blocks in the order in which they arrive
-    states: (maximum, sum, output (head_dim,)) after each block that has arrived so far, the
-    output not yet divided by the sum
+    states: (highest, total, output (head_dim,)) after each block that has arrived so far, the
+    output not yet divided by the total
     exact: (head_dim,) attention over all keys at once
     """
     head, foot = Title(title), Caption(caption)
@@ -102,7 +102,7 @@ def draw_arrivals(
     )
     table = top + 74 + text_width("x" * longest, 11)
     parts = [head.draw(), path(f"M{MARGIN} {table:g}h{INNER}", "none", RULE, 1)]
-    for line, name in enumerate(("running maximum", "running sum", "off by at most")):
+    for line, name in enumerate(("highest", "total", "off by at most")):
         parts.append(text(MARGIN, table + 20 + 23 * line, name, 12, MUTED))
     for index, (arrival, state) in enumerate(zip_longest(arrivals, states)):
         x = left + index * width
