@@ -49,6 +49,14 @@ class Batch:
                 yield rows, self.positions[rows], table
 
     @cached_property
+    def tables_and_owners(self) -> tuple[np.ndarray, np.ndarray]:
+        """All page tables as one array, padded with block 0, and the row of it of each query."""
+        counts = np.diff(self.query_start)
+        return np.maximum(stack_tables(self.page_tables), 0), np.repeat(
+            np.arange(len(counts)), counts
+        )
+
+    @cached_property
     def stacks(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows of the flat batch and page tables, of requests that can be computed at once.
 

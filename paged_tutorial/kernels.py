@@ -8,8 +8,10 @@ little with each. So what counts is that memory is read in place, in order, once
 - `paged_attention`, for few queries: walks the page table and reads keys and values where
   they lie, where gathering copies them first.
 
-Both hand larger work to NumPy: from some size on, BLAS is faster. A sum may be taken in any
-order (that lets the compiler use the wide registers); NaN and infinity keep their meaning.
+Both hand larger steps to NumPy: from some size on, BLAS is faster. A step is run by one of
+the two alone, since the idle threads of BLAS spin and would take a core from the kernels. A
+sum may be taken in any order, so that the compiler can use wide registers; NaN and infinity
+keep their meaning.
 
 The register tile is that of Goto & van de Geijn, "Anatomy of high-performance matrix
 multiplication" (2008); the in-place attention that of Kwon et al., SOSP 2023, section 4.1
@@ -108,57 +110,49 @@ def _tiles(weight, x, output):
 
 
 def paged_attention(queries, key_blocks, value_blocks, batch: Batch) -> np.ndarray:
-    """Paged attention that reads pages in place where queries are few, as in decoding.
+    """Paged attention that reads pages in place, for steps of few queries, as in decoding.
 
-    Shapes as in `paged_attention_gather`, to which go requests with several queries, dtypes
-    other than float32, and errors.
+    Shapes as in `paged_attention_gather`, to which larger steps go, other dtypes, and errors.
     """
-    if queries.shape[1] % key_blocks.shape[2] or not queries.dtype == key_blocks.dtype == np.float32:
+    single = queries.dtype == key_blocks.dtype == value_blocks.dtype == np.float32
+    if not single or len(queries) > FEW or queries.shape[1] % key_blocks.shape[2]:
         return paged_attention_gather(queries, key_blocks, value_blocks, batch)
     output = np.empty_like(queries)
-    for rows, tables in batch.stacks:
-        if rows.shape[1] > 1:
-            piece = rows[0]
-            part = Batch(batch.positions[piece], np.array([0, len(piece)]), tables)
-            found = paged_attention_gather(queries[piece], key_blocks, value_blocks, part)
-            output[piece] = found
-        else:
-            flat = rows[:, 0]
-            found = np.empty((len(flat), *queries.shape[1:]), queries.dtype)
-            _attend(queries[flat], key_blocks, value_blocks, tables, batch.positions[flat], found)
-            output[flat] = found
+    tables, owners = batch.tables_and_owners
+    _attend(queries, key_blocks, value_blocks, tables, owners, batch.positions, output)
     return output
 
 
 @compiled
-def _attend(queries, key_blocks, value_blocks, tables, positions, output):
+def _attend(queries, key_blocks, value_blocks, tables, owners, positions, output):
     num_tokens, num_heads, head_dim = queries.shape
     block_size, num_kv_heads = key_blocks.shape[1:3]
     group = num_heads // num_kv_heads
     scale = np.float32(1 / np.sqrt(head_dim))
     for item in prange(num_tokens * num_kv_heads):
         token, kv_head = item // num_kv_heads, item % num_kv_heads
-        length = positions[token] + 1
+        first_head, length = kv_head * group, positions[token] + 1
         scores = np.empty((group, length), np.float32)
         highest = np.full(group, -np.inf, np.float32)
-        for position in range(length):
-            block, offset = tables[token, position // block_size], position % block_size
-            for member in range(group):
-                head = kv_head * group + member
-                score = np.float32(0)
-                for i in range(head_dim):
-                    score += queries[token, head, i] * key_blocks[block, offset, kv_head, i]
-                scores[member, position] = score * scale
-                highest[member] = max(highest[member], score * scale)
         total = np.zeros(group, np.float32)
         mixed = np.zeros((group, head_dim), np.float32)
-        for position in range(length):
-            block, offset = tables[token, position // block_size], position % block_size
-            for member in range(group):
-                weight = np.exp(scores[member, position] - highest[member])
-                total[member] += weight
-                for i in range(head_dim):
-                    mixed[member, i] += weight * value_blocks[block, offset, kv_head, i]
+        for start in range(0, length, block_size):
+            block = tables[owners[token], start // block_size]
+            for offset in range(min(block_size, length - start)):
+                for member in range(group):
+                    head, score = first_head + member, np.float32(0)
+                    for i in range(head_dim):
+                        score += queries[token, head, i] * key_blocks[block, offset, kv_head, i]
+                    scores[member, start + offset] = score * scale
+                    highest[member] = max(highest[member], score * scale)
+        for start in range(0, length, block_size):
+            block = tables[owners[token], start // block_size]
+            for offset in range(min(block_size, length - start)):
+                for member in range(group):
+                    weight = np.exp(scores[member, start + offset] - highest[member])
+                    total[member] += weight
+                    for i in range(head_dim):
+                        mixed[member, i] += weight * value_blocks[block, offset, kv_head, i]
         for member in range(group):
             for i in range(head_dim):
-                output[token, kv_head * group + member, i] = mixed[member, i] / total[member]
+                output[token, first_head + member, i] = mixed[member, i] / total[member]

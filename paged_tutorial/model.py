@@ -25,7 +25,6 @@ import numpy as np
 from .attention import dense_attention
 from .checks import check_integer, check_tokens
 
-
 Linear = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 

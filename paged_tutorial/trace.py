@@ -16,7 +16,7 @@ SENTENCES = {
     "touch": "block {block} leaves the free queue before anybody can take it",
     "miss": "logical block {logical} of request {request} is not in the pool",
     "fault": "logical block {logical} of request {request} was evicted and must be recomputed",
-    "evict": "block {block}, least recently used, gives way",
+    "evict": "block {block}, first in the free queue, gives way",
     "allocate": "block {block} becomes logical block {logical} of request {request}",
     "copy": "request {request} copies its logical block {logical} to block {block} before a write",
     "share": "request {request} shares block {block} as its logical block {logical}",

@@ -19,9 +19,7 @@ from helpers import quick
 
 
 @quick
-@given(
-    st.integers(1, FEW + 3), st.integers(1, 70), st.integers(1, 40), st.integers(0, 2**32 - 1)
-)
+@given(st.integers(1, FEW + 3), st.integers(1, 70), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_linear_is_the_product(num_tokens, num_inputs, num_outputs, seed):
     random = np.random.default_rng(seed)
     x = random.normal(size=(num_tokens, num_inputs)).astype(np.float32)

@@ -56,7 +56,7 @@ def test_sentences_are_whole_and_tell_what_an_eviction_costs():
         assert "None" not in step.sentence and " 1 new tokens" not in step.sentence
     evictions = [step.sentence for step in recording.only("evict")[1:]]
     assert evictions[0] == (
-        "Pool full: block 6, least recently used, gives way; "
+        "Pool full: block 6, first in the free queue, gives way; "
         "request 2's block 1 must be recomputed."
     )
 
