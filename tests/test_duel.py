@@ -30,8 +30,8 @@ def test_the_words_say_who_gives_way_and_who_is_next():
     trace = "PQPR"
     picture = draw_duel(trace, 4, 2, PAIR)
     assert "R is asked for. LRU: a miss, Q gives way. FIFO: a miss, P gives way." in picture.alt
-    assert "LRU holds P, R; block 0 would go next." in picture.alt
-    assert "FIFO holds R, Q; block 1 would go next." in picture.alt
+    assert "LRU holds P, R; P would go next." in picture.alt
+    assert "FIFO holds R, Q; Q would go next." in picture.alt
     assert "a block was still empty" in draw_duel(trace, 1, 2, PAIR).alt
     assert "All blocks are empty" in draw_duel(trace, 0, 2, PAIR).alt
 
@@ -41,10 +41,12 @@ def test_asking_who_is_next_changes_nothing(make):
     named = [draw_duel(TRACE, step, 3, {"it": make}) for step in range(len(TRACE))]
     for step, picture in enumerate(named):
         after = draw_duel(TRACE, step + 1, 3, {"it": make})
-        next_block = int(re.search(r"block (\d+) would go next", picture.alt)[1])
+        following = re.search(r"; (.*?) would go next", picture.alt)[1]
         if "gives way" in after.alt:
-            held = re.search(r"it holds (.*?);", after.alt)[1].split(", ")
-            assert held[next_block] == TRACE[step]
+            held, then = (
+                re.search(r"it holds (.*?);", one.alt)[1].split(", ") for one in (picture, after)
+            )
+            assert then[held.index(following)] == TRACE[step]
 
 
 @pytest.mark.parametrize("step", (-1, 14))

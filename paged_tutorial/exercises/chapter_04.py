@@ -55,9 +55,9 @@ class CachePlay(OrderPlay):
         self.cache = self.subject = made.returned("a cache")
         made.value = None
 
-    def put(self, key: str) -> None:
-        """Store a new value."""
-        value = next(self.values)
+    def put(self, key: str, value: int | None = None) -> None:
+        """Store a value, a new one unless it is given."""
+        value = next(self.values) if value is None else value
         outcome = self.run(f"cache.put({key!r}, {value})", lambda: self.cache.put(key, value))
         outcome.returned("no exception")
         outcome.value = None
@@ -97,7 +97,7 @@ class CachePlay(OrderPlay):
 
     def _rule_of_a_wrong_get(self, key: str, value) -> str:
         """A key that is gone too early was not made recent; one that stays was not evicted."""
-        if key in self.truth and value is None:
+        if key in self.truth and value is None and self.truth[key]:
             return self.used_by[key]
         return NO_MORE if key not in self.truth else STORED
 
@@ -151,6 +151,7 @@ def cache_cases():
         yield from all_sequences((capacity,), moves, 4)
     moves = [(kind, key) for kind in ("put", "get") for key in "ABCDE"] + [("evict",)]
     yield from random_sequences((3,), moves, 20, 150)
+    yield Case((1,), (("put", "A", 0), ("get", "A")))  # a value may be zero
     yield Case((2,), (("cost",),))
 
 
@@ -218,6 +219,12 @@ class LRUCache:
         ),
         Mutant("one too many", "at most `capacity`", "== self.capacity", "> self.capacity"),
         Mutant("a miss is an error", "get returns", "return None", "raise KeyError(key)"),
+        Mutant(
+            "a value of zero counts as a miss",
+            "get returns",
+            "if key not in self.values:",
+            "if not self.values.get(key):",
+        ),
         Mutant(
             "the first key by way of a list of all",
             "costs the same",
@@ -378,6 +385,7 @@ RECENT = Exercise(
 # -- 4.3 ----------------------------------------------------------------------------------
 
 WAITING = "pop hands out a block that waits in the queue, and then it waits no longer."
+CHOSEN = "What `take` or `choose` took out is gone from your order: only a block that waits may go."
 WORTHLESS = "Blocks whose content nobody can find again go before all others."
 LENGTH = "len(queue) is the number of blocks that wait."
 REAL = "The real cache runs on your queue, and no invariant is broken."
@@ -406,7 +414,8 @@ class PolicyPlay(Play):
             return
         outcome = self.run("queue.pop()", lambda: self.queue.pop())
         expected = f"one of {sorted(self.waits)}"
-        block = outcome.integer(WAITING, expected)
+        rule = CHOSEN if str(outcome.error).startswith("choose() gave") else WAITING
+        block = outcome.integer(rule, expected)
         self.require(block in self.waits, WAITING, expected, block)
         worthless = [waiting for waiting, kept in self.waits.items() if not kept]
         if worthless:
@@ -512,7 +521,7 @@ POLICY = Exercise(
     difficulty=3,
     stub='''
 class MyPolicy(Policy):
-    """Which block goes, of those that can still be hit? (Policy lets worthless ones go first.)
+    """Which block goes, of those that can still be hit? (Policy lets empty ones go first.)
 
     self.history[block].uses says how often a block was used, .used when last, .arrived since when
     """
@@ -551,18 +560,20 @@ class MyPolicy(Policy):
         Mutant("the newest goes", "than LRU", "popitem(last=False)", "popitem()"),
         Mutant(
             "a block in use stays in the order",
-            "pop hands out",
+            "took out is gone",
             "self.new.pop(block, None)",
             "pass",
         ),
         Mutant(
             "choose looks and leaves it there",
-            "pop hands out",
+            "took out is gone",
             "queue.popitem(last=False)[0]",
             "next(iter(queue))",
         ),
-        Mutant("key and value", "pop hands out", "popitem(last=False)[0]", "popitem(last=False)"),
-        Mutant("no return", "pop hands out", "return queue", "queue"),
+        Mutant(
+            "key and value", "took out is gone", "popitem(last=False)[0]", "popitem(last=False)"
+        ),
+        Mutant("no return", "took out is gone", "return queue", "queue"),
         Mutant(
             "worthless or not is forgotten",
             "nobody can find again",

@@ -99,7 +99,8 @@ def _said(sides: list[Side], trace, step: int) -> str:
 def _in_words(side: Side) -> str:
     held = side.cache.key_of
     blocks = ", ".join(str(held.get(block, "empty")) for block in range(side.cache.capacity))
-    return f"{side.name} holds {blocks}; block {side.next} would go next."
+    following = held.get(side.next, "an empty one")
+    return f"{side.name} holds {blocks}; {following} would go next."
 
 
 def _trace_strip(sides: list[Side], trace, step: int, cast: Cast) -> str:
