@@ -222,8 +222,8 @@ class PreemptPlay(Play):
             cache=cache, running=chats, waiting=line, finished=[], budget=None
         )
         self.subject = cache
-        text = f"engine: running {list(running)}, waiting {list(waiting)}"
-        self.run(f"{text}, each who runs has said 2 tokens", lambda: None)
+        text = f"engine = …  # running {list(running)}, waiting {list(waiting)}"
+        self.run(f"{text}, each has said 2 tokens", lambda: None)
 
     def preempt(self) -> None:
         """One has to go."""
@@ -389,8 +389,11 @@ class DrawPlay(Play):
         for seed in (1, 2):
             ahead = [found[seed, position + 1] for position in (4, 5)]
             behind = [found[seed + 1, position] for position in (4, 5)]
-            expected = f"other tokens for seed {seed + 1}, one position earlier"
-            self.require(ahead != behind, OWN_DRAW, expected, f"{behind} and {ahead}")
+            expected = f"seed {seed + 1} draws for itself"
+            came = (
+                f"{ahead} with seed {seed} at positions 5 and 6, {behind} with {seed + 1} at 4, 5"
+            )
+            self.require(ahead != behind, OWN_DRAW, expected, came)
             same = [found[seed, p] for p in (4, 5, 6)] == [found[seed + 1, p] for p in (4, 5, 6)]
             self.require(not same, OWN_DRAW, "other tokens for another seed", "the same three")
         three = [found[1, p] for p in (4, 5, 6)]
@@ -656,7 +659,9 @@ class MemoryPlay(Play):
         self.require(found.shape == truth.shape, ATTENTION, f"shape {truth.shape}", came)
         for index in np.argwhere(~np.isclose(found, truth, rtol=1e-4, atol=1e-4))[:1]:
             row, head, _ = index.tolist()
-            expected, came = (np.round(a[row, head], 3).tolist() for a in (truth, found))
+            expected, came = (
+                [round(float(number), 3) for number in array[row, head]] for array in (truth, found)
+            )
             where = f"row {row}, head {head}: "
             self.require(False, ATTENTION, f"{where}{expected}", f"{where}{came}")
 
