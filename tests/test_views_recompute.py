@@ -101,6 +101,6 @@ def test_charts_of_all_models_can_be_drawn(shape):
         swap, again = (line.get_ydata() for line in axis.get_lines()[:2])
         assert (np.diff(swap) > 0).all() and (np.diff(again) >= 0).all()
     figure = chart_by_block_size(shape, 512, GPU, [1, 4, 16, 64], "Title")
-    both, once, again = (line.get_ydata() for line in figure.axes[0].get_lines()[:3])
+    once, again, both = (line.get_ydata() for line in figure.axes[0].get_lines()[:3])
     assert (np.diff(both) < 0).all() and np.allclose(both, 2 * once)
     assert len(set(again)) == 1

@@ -189,7 +189,8 @@ class RepairPlay(Play):
         tokens, whole, logits = _cold(length)
         missing = list(missing)
         memory = WatchedKV(whole, missing)
-        text = f"{self.name}(model, tokens, missing={missing}, memory)  # {length} tokens"
+        text = f"logits = {self.name}(model, tokens, missing={missing}, memory)"
+        text += f"  # {length} token{'s' * (length > 1)}"
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, _tiny(), list(tokens), list(missing), memory)
         outcome.returned("logits", ALL_OF_THEM)
@@ -442,8 +443,9 @@ class CostAware(Policy):
     require=require_policy,
     play=CostPlay,
     cases=cost_cases,
-    insight="With equal costs GreedyDual is LRU; the costs only bend it. It gains some per cent "
-    "here, because holes are filled one by one. `cost_score(CostAware)` has your number.",
+    insight="What is lost costs less than with LRU, since your order weighs the price against the "
+    'time of the last use. `solution("6.3")` shows GreedyDual, which is LRU where all prices '
+    "are equal. `against_lru(CostAware)` has your number on the traces of this page.",
     mutants=(
         Mutant("all cost the same, which is LRU", "than with LRU", "self.cost(block)", "1.0"),
         Mutant("nothing ages", "than with LRU", "self.clock + self.cost", "self.cost"),
@@ -505,7 +507,7 @@ class ComeBackPlay(Play):
         watched = WatchedModel(model)
         must_fail = not cache.can_admit(tokens)
         missing = self._missing(cache, tokens)
-        text = f"{self.name}(model, cache, 'A', tokens, step_tokens={step_tokens})"
+        text = f"logits = {self.name}(model, cache, 'A', tokens, step_tokens={step_tokens})"
         text += f"  # {name}: {len(tokens)} tokens, blocks of {size}, lost {list(lost)}"
         with np.errstate(invalid="ignore"):
             outcome = self.run(
@@ -517,12 +519,19 @@ class ComeBackPlay(Play):
             came = f"admitted: {'A' in cache.holdings}, passes: {len(watched.passes)}"
             self.require(clean, FULL, "admitted: False, passes: 0", came)
             return
-        outcome.returned("logits", FRONT if isinstance(outcome.error, ValueError) else ADMITTED)
+        outcome.returned("logits", self._rule(outcome.error))
         self._passes(watched.passes, missing, step_tokens)
         left = cache.holdings["A"].missing if "A" in cache.holdings else None
         came = "it is not admitted" if left is None else f"{len(left)} are missing"
         self.require(left is not None and not left, ADMITTED, "none is missing", came)
         self._logits(outcome, wanted)
+
+    @staticmethod
+    def _rule(error) -> str:
+        """Which rule an exception tells of; a batch refuses with ValueError."""
+        if not isinstance(error, ValueError):
+            return ADMITTED
+        return EXACTLY if "is not missing" in str(error) else FRONT
 
     @staticmethod
     def _missing(cache, tokens) -> list[int]:
@@ -539,7 +548,8 @@ class ComeBackPlay(Play):
             self.require(False, ADMITTED, "none is missing", f"{left} were not computed")
         self.require(ran == missing, EXACTLY, f"positions {missing}", f"positions {ran}")
         fewest = -(-len(missing) // step_tokens)
-        self.require(len(passes) == fewest, FEW, f"{fewest} passes", f"{len(passes)} passes")
+        said = f"{fewest} pass{'es' * (fewest > 1)}"
+        self.require(len(passes) == fewest, FEW, said, f"{len(passes)} passes")
 
     def _logits(self, outcome: Outcome, wanted) -> None:
         value = outcome.value
@@ -628,8 +638,10 @@ def come_back(model, cache, request_id, tokens, step_tokens):
 
     cache: a PagedKVCache. cache.admit(request_id, tokens) looks the blocks up and takes new
     ones for the rest; cache.missing(request_id) are the positions to compute.
-    step_tokens: positions in one pass of the model, at most, since others want their turn.
-    compute(model, cache, request_id, positions) runs the model and returns the last logits.
+    step_tokens: positions in one pass of the model, at most; and no more passes than needed.
+    compute(model, cache, request_id, positions) makes one pass and returns the last logits.
+
+    Without room for the chat, cache.admit raises OutOfBlocksError, and so does this.
     """
     raise NotImplementedError
 ''',
@@ -657,6 +669,12 @@ def come_back(model, cache, request_id, tokens, step_tokens):
             "from the front",
             "missing[:step_tokens]",
             "missing[-step_tokens:]",
+        ),
+        Mutant(
+            "missing or not",
+            "each once, and on no other",
+            "missing[:step_tokens]",
+            "list(range(len(tokens)))[:step_tokens]",
         ),
         Mutant("one position at a time", "as few as", "missing[:step_tokens]", "missing[:1]"),
         Mutant(

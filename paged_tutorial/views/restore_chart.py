@@ -35,11 +35,27 @@ def finding(lengths: Sequence[int], swap: np.ndarray, again: np.ndarray) -> str:
     return f"{said}, then {(other, first)[(len(turns) - 1) % 2]}"
 
 
+def _with_turns(shape: ModelShape, lengths: list[int], block_size: int, machine: Machine):
+    """The lengths, and where the verdict changes the last one before and the first one after."""
+    swap, again = _times(shape, lengths, block_size, machine)
+    faster = again < swap
+    exact = set(lengths)
+    for turn in changes(faster):
+        low, high = lengths[turn - 1] // block_size, lengths[turn] // block_size
+        while high - low > 1:
+            middle = (low + high) // 2
+            (swap,), (again,) = _times(shape, [middle * block_size], block_size, machine)
+            low, high = (low, middle) if (again < swap) == faster[turn] else (middle, high)
+        exact |= {low * block_size, high * block_size}
+    return sorted(exact)
+
+
 def chart_by_length(shape: ModelShape, block_size: int, machine: Machine):
     """A figure: time against the number of tokens that are gone, both axes logarithmic."""
     lengths = [round(2 ** (k / 4)) for k in range(16, 4 * 17 + 1)]
     lengths = sorted({-(-n // block_size) * block_size for n in lengths})
     lengths = [n for n in lengths if n <= LONGEST]
+    lengths = _with_turns(shape, lengths, block_size, machine)
     swap, again = _times(shape, lengths, block_size, machine)
     title = textwrap.fill(f"{shape.name}: {finding(lengths, swap, again)}", 72)
     figure, axis = axes(title, "tokens to bring back", "milliseconds (model)", (8.4, 3.9))
@@ -62,9 +78,9 @@ def chart_by_block_size(
     once = np.array([swap_seconds(shape, num_tokens, size, machine) for size in sizes])
     again = recompute_seconds(shape, range(num_tokens), machine)
     figure, axis = axes(title, "block size, tokens", "milliseconds (model)", (8.4, 3.6))
-    axis.plot(sizes, 2e3 * once, label="swap out and in")
     axis.plot(sizes, 1e3 * once, label="swap in")
     axis.plot(sizes, np.full(len(sizes), 1e3 * again), label="recompute")
+    axis.plot(sizes, 2e3 * once, label="swap out and in")
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xticks(list(sizes), [f"{size}" for size in sizes])
