@@ -104,3 +104,8 @@ def test_charts_of_all_models_can_be_drawn(shape):
     once, again, both = (line.get_ydata() for line in figure.axes[0].get_lines()[:3])
     assert (np.diff(both) < 0).all() and np.allclose(both, 2 * once)
     assert len(set(again)) == 1
+
+
+def test_numbers_that_do_not_fit_into_their_blocks_are_left_out():
+    found = texts(draw_ways(91, 2, set(range(45)), {"all": range(91)}, "Small blocks"))
+    assert [number for number in found if number.isdigit()] == [str(n) for n in range(10)]

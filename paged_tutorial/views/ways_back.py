@@ -67,10 +67,11 @@ def _block(x, y, width, logical, resident) -> str:
     fill, edge, dash = (BLUE_TINT, BLUE, "") if resident else (GROUND, MUTED, "3 3")
     tile = rect(x + 1, y, width - 2, 34, 5, fill, edge, 1.3, dash)
     name = str(logical) if resident else "?"
-    if width < 9:
+    size = 12 if width > 16 else 10
+    if width < 0.7 * size * len(name) + 2:  # the name would run into its neighbours
         return tile
     ink = BLUE_INK if resident else INK
-    return tile + text(x + width / 2, y + 22, name, 12 if width > 16 else 10, ink, "middle", 700)
+    return tile + text(x + width / 2, y + 22, name, size, ink, "middle", 700)
 
 
 def _squares(left, y, cell, num_tokens, computed) -> str:
