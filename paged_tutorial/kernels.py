@@ -20,11 +20,17 @@ multiplication" (2008); the in-place attention that of Kwon et al., SOSP 2023, s
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numba import njit, prange
 
 from .attention import Batch, paged_attention_gather
 from .model import linear as numpy_linear
+
+# GNU OpenMP reads this when the first kernel starts. A thread that is done waits for the other
+# by turning in circles, by default so long that on a busy machine the other gets no core.
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 FEW = 32  # tokens up to which the kernels are faster than BLAS, measured on two cores
 TILE = 4  # rows of the weight and tokens that meet in registers
