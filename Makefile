@@ -30,10 +30,11 @@ test: lint model
 	$(PY) -m pytest tests
 	$(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=$(CELL_TIMEOUT) notebooks
 
-# One clean kernel a notebook, in order. Execution times and widget state are not written, so
-# that little but measured times differs from run to run.
+# One clean kernel a notebook, in order. Execution times, widget state and what the author has
+# solved are not written, so that little but measured times differs from run to run.
 notebooks: $(STAMPS)/dev model
-	$(PY) -m nbconvert --to notebook --execute --inplace \
+	rm -rf $(VENV)/nothing-solved
+	PAGED_TUTORIAL_DATA=$(CURDIR)/$(VENV)/nothing-solved $(PY) -m nbconvert --to notebook --execute --inplace \
 	    --ExecutePreprocessor.timeout=$(CELL_TIMEOUT) \
 	    --ExecutePreprocessor.record_timing=False \
 	    --ExecutePreprocessor.store_widget_state=False \
