@@ -27,12 +27,11 @@ class LRUManager:
 
         Raises ValueError if the block is in the queue already.
         """
-        order = self._order
-        if block_id in order:
+        if block_id in self._order:
             raise ValueError(f"block {block_id} is in the free queue already")
-        order[block_id] = None
+        self._order[block_id] = None
         if not cached:
-            order.move_to_end(block_id, last=False)
+            self._order.move_to_end(block_id, last=False)
 
     def remove(self, block_id: int) -> None:
         """Take a block out because a request uses it again. Raises KeyError if it is not here."""
@@ -40,8 +39,7 @@ class LRUManager:
 
     def pop(self) -> int:
         """Hand out the block at the front. Raises KeyError if the queue is empty."""
-        block_id, _ = self._order.popitem(False)  # the first; by name it takes longer
-        return block_id
+        return self._order.popitem(False)[0]  # last=False
 
     def __len__(self) -> int:
         return len(self._order)
