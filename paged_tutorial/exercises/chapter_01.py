@@ -333,7 +333,7 @@ def give_back_cases():
     for num_slots in (2, 4, 8, 6):
         takes = [("take", slots) for slots in (1, 2, 3) if slots <= num_slots // 2 + 1]
         gives = [("give", which) for which in range(3)]
-        yield from all_sequences((num_slots,), [*takes, *gives], 5 if num_slots < 8 else 6)
+        yield from all_sequences((num_slots,), [*takes, *gives], 5)
 
 
 GIVE_BACK_STUB = '''
