@@ -52,9 +52,9 @@ class Batch:
     def tables_and_owners(self) -> tuple[np.ndarray, np.ndarray]:
         """All page tables as one array, padded with block 0, and the row of it of each query."""
         counts = np.diff(self.query_start)
-        return np.maximum(stack_tables(self.page_tables), 0), np.repeat(
-            np.arange(len(counts)), counts
-        )
+        # Padding lies beyond the last query and is masked: any block that exists will do.
+        tables = np.maximum(stack_tables(self.page_tables), 0)
+        return tables, np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
     def stacks(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -66,15 +66,13 @@ class Batch:
         """
         counts = np.diff(self.query_start)
         groups = [np.flatnonzero(counts == 1), *np.flatnonzero(counts > 1)[:, None]]
+        tables, _ = self.tables_and_owners
         stacks = []
         for members in groups:
             if len(members):
                 rows = self.query_start[members][:, None] + np.arange(counts[members[0]])
-                chosen = [self.page_tables[member] for member in members]
-                # Padding lies beyond the last query and is masked: any block that exists will do.
-                tables = np.maximum(stack_tables(chosen), 0)
-                pieces = range(0, rows.shape[1], PIECE)
-                stacks += [(rows[:, start : start + PIECE], tables) for start in pieces]
+                own, pieces = tables[members], range(0, rows.shape[1], PIECE)
+                stacks += [(rows[:, start : start + PIECE], own) for start in pieces]
         return stacks
 
 

@@ -20,6 +20,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -94,6 +95,12 @@ def serve(name: str, pipe) -> None:
         pipe.send(clocked(*question))
 
 
+def put_question(pipe, *question) -> list[float]:
+    """Put a question to a process and wait for its answer."""
+    pipe.send(question)
+    return pipe.recv()
+
+
 def one_round(ask: Callable[..., list[float]], batch_size: int, length: int, count: int) -> float:
     """Tokens per second: of prefill for a single new token, of decoding for more."""
     generator = np.random.default_rng(batch_size)
@@ -123,12 +130,7 @@ def main() -> None:
         rates: dict[str, list[float]] = {name: [] for name in ENGINES}
         for number in range(rounds + 1):
             for name, pipe in pipes.items():
-
-                def ask(*question, pipe=pipe):
-                    pipe.send(question)
-                    return pipe.recv()
-
-                rate = one_round(ask, *task)
+                rate = one_round(partial(put_question, pipe), *task)
                 if number:  # the first round warms up
                     rates[name].append(rate)
         medians = [statistics.median(rates[name]) for name in ENGINES]

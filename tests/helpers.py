@@ -19,7 +19,7 @@ def make_cache(num_blocks, block_size=4, **options):
     return PagedKVCache(BlockPool(num_blocks, block_size), **options)
 
 
-def nan_pool(model, num_blocks, block_size=4):
+def nan_pool(model, num_blocks, block_size=4, **options):
     """A pool for a model, every slot NaN, so that reading what was never written shows."""
     config = model.config
     pool = BlockPool(
@@ -28,6 +28,7 @@ def nan_pool(model, num_blocks, block_size=4):
         num_layers=config.num_layers,
         num_kv_heads=config.num_kv_heads,
         head_dim=config.head_dim,
+        **options,
     )
     pool.keys[:] = np.nan
     pool.values[:] = np.nan

@@ -8,22 +8,14 @@ from paged_tutorial import BlockPool, LRUManager, PagedEngine, PagedKVCache, ran
 from paged_tutorial.policies import FIFO, LFU, LIFO, Random, Sieve, TwoQueue
 from paged_tutorial.returning_chats import blocks_for_all, count, returning_chats, serve
 
-from helpers import make_cache, quick
+from helpers import make_cache, nan_pool, quick
 
 MODEL = random_model()
 POLICIES = (LRUManager, FIFO, LIFO, LFU, Random, Sieve, TwoQueue)
 
 
 def engine_on(num_blocks, block_size, kind, holes):
-    config = MODEL.config
-    pool = BlockPool(
-        num_blocks,
-        block_size,
-        num_layers=config.num_layers,
-        num_kv_heads=config.num_kv_heads,
-        head_dim=config.head_dim,
-        queue=kind(),
-    )
+    pool = nan_pool(MODEL, num_blocks, block_size, queue=kind())
     return PagedEngine(MODEL, pool=pool, holes=holes)
 
 

@@ -7,19 +7,17 @@ import itertools
 
 from paged_tutorial import (
     BlockPool,
-    ModelFileError,
     OutOfBlocksError,
     PagedEngine,
-    Tokenizer,
-    load_smollm2,
     random_model,
 )
 
 from . import answers_02 as answers
 from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
-from .play import Case, Play, Unattempted, Unusable, require_class, require_function
+from .play import Case, Play, Unattempted, require_class, require_function
 from .plug import PluggedPool
+from .smollm2 import new_tokens_of, smollm2
 
 # -- 2.1 ----------------------------------------------------------------------------------
 
@@ -477,7 +475,7 @@ class ModelPlay(PoolPlay):
         for prompts, expected in zip(rounds, truth, strict=True):
             outcome = self.run(
                 f"engine.generate(…)  # {len(prompts)} at a time, {name}",
-                lambda prompts=prompts: _generate(engine, prompts, new_tokens),
+                lambda prompts=prompts: new_tokens_of(engine, prompts, new_tokens),
                 seconds=LONG,
             )
             answers = outcome.returned("answers")
@@ -488,24 +486,16 @@ class ModelPlay(PoolPlay):
             self.require(free == number, ALL_BACK, f"num_free {number}", f"num_free {free}")
 
 
-def _generate(engine, prompts, new_tokens) -> list[list[int]]:
-    answers = engine.generate(prompts, max_new_tokens=new_tokens, stop_tokens=())
-    return [answer.tokens for answer in answers]
-
-
 @functools.cache
 def _workload(name: str):
     """(model, rounds of prompts as tokens, tokens to generate)"""
     if name == "tiny":
         start = list(range(9))
         return random_model(), [[start + [20], start + [30, 31], [40] * 5], [start + [50]]], 6
-    try:
-        tokenizer = Tokenizer()
-        # One token a round, so that a busy machine has few steps to make.
-        prompts = [tokenizer.chat(QUESTION) + tokenizer.encode(text) for text in ANSWER_SO_FAR]
-        return load_smollm2(), [[prompt] for prompt in prompts], 1
-    except ModelFileError as problem:
-        raise Unusable(str(problem)) from None
+    model, tokenizer = smollm2()
+    # One token a round, so that a busy machine has few steps to make.
+    prompts = [tokenizer.chat(QUESTION) + tokenizer.encode(text) for text in ANSWER_SO_FAR]
+    return model, [[prompt] for prompt in prompts], 1
 
 
 @functools.cache
@@ -513,7 +503,7 @@ def _truth(name: str) -> list[list[list[int]]]:
     """The answers of the workload on the package's own pool, all prompts in one batch."""
     model, rounds, new_tokens = _workload(name)
     prompts = [prompt for prompts in rounds for prompt in prompts]
-    answers = iter(_generate(PagedEngine(model, 16), prompts, new_tokens))
+    answers = iter(new_tokens_of(PagedEngine(model, 16), prompts, new_tokens))
     return [[next(answers) for _ in prompts] for prompts in rounds]
 
 

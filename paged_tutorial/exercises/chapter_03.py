@@ -13,11 +13,8 @@ import numpy as np
 from paged_tutorial import (
     BlockPool,
     DenseKV,
-    ModelFileError,
     PagedBatch,
     PageTable,
-    Tokenizer,
-    load_smollm2,
     paged_attention_gather,
     random_model,
 )
@@ -25,7 +22,8 @@ from paged_tutorial import (
 from . import answers_03 as answers
 from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
-from .play import Case, Play, Unattempted, Unusable, require_class, require_function
+from .play import Case, Play, Unattempted, require_class, require_function
+from .smollm2 import smollm2
 
 # -- 3.1 ----------------------------------------------------------------------------------
 
@@ -550,10 +548,8 @@ def _workload(name: str):
     """(model, prompts as tokens, tokens to generate)"""
     if name == "a tiny model":
         return random_model(), [[20, 21, 22], [30, 31, 32, 33], [40, 41, 42, 43, 44]], 9
-    try:
-        return load_smollm2(), [Tokenizer().chat(QUESTION)], 7
-    except ModelFileError as problem:
-        raise Unusable(str(problem)) from None
+    model, tokenizer = smollm2()
+    return model, [tokenizer.chat(QUESTION)], 7
 
 
 @functools.cache

@@ -396,9 +396,11 @@ ORDER_OF_METHODS = ("put", "remove", "pop", "__len__")
 class PolicyPlay(Play):
     """A queue of blocks: put, remove and pop; then the real cache; then the tournament."""
 
+    arguments = "()"  # how the queue is made, in the words of the calls
+
     def begin(self, num_blocks: int) -> None:
         """Make the queue and put in all blocks, as a pool does."""
-        made = self.run(f"queue = {self.name}()", self.thing)
+        made = self.run(f"queue = {self.name}{self.arguments}", self.thing)
         self.queue = self.subject = made.returned("a queue")
         made.value = None
         self.waits: dict[int, bool] = {}  # block -> whether its content can be hit
@@ -496,19 +498,19 @@ def _serve(cache: PagedKVCache) -> None:
         running.append(number)
 
 
-def policy_cases():
-    """Short sequences, longer ones, the real cache, the tournament."""
+def policy_cases(length: int = 6, number: int = 40):
+    """All sequences up to `length`, a `number` of longer ones, the real cache, the contests."""
     moves = [("pop",), ("put", True), ("put", False), ("hit",)]
     for num_blocks in (1, 2):
-        yield from all_sequences((num_blocks,), moves, 6)
-    yield from random_sequences((6,), [*moves, ("pop",), ("put", True)], 60, 40)
+        yield from all_sequences((num_blocks,), moves, length)
+    yield from random_sequences((6,), [*moves, ("pop",), ("put", True)], 60, number)
     yield Case((2,), (("serve",),))
     yield Case((2,), (("compete",),))
 
 
-def require_policy(thing) -> None:
+def require_policy(thing, call: str = "MyPolicy()") -> None:
     """A class with the methods of a queue."""
-    require_class(thing, "MyPolicy()")
+    require_class(thing, call)
     missing = [name for name in ORDER_OF_METHODS if not hasattr(thing, name)]
     if missing:
         raise Unusable(f"A queue needs {', '.join(ORDER_OF_METHODS)}; yours lacks {missing[0]}.")

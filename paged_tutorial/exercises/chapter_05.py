@@ -11,11 +11,8 @@ import numpy as np
 
 from paged_tutorial import (
     Batch,
-    ModelFileError,
     PagedEngine,
-    Tokenizer,
     dense_attention,
-    load_smollm2,
     random_model,
 )
 
@@ -29,9 +26,9 @@ from .play import (
     Outcome,
     Play,
     Unattempted,
-    Unusable,
     require_function,
 )
+from .smollm2 import new_tokens_of, smollm2
 
 EXACT = 1e-4  # for numbers of size 1; the mistakes to be found are far larger
 
@@ -587,7 +584,7 @@ class PagedPlay(Play):
 
         def answer():
             engine = PagedEngine(model, 40, 4, attention=self.thing)
-            return _generate(engine, prompts, new_tokens)
+            return new_tokens_of(engine, prompts, new_tokens)
 
         text = f"PagedEngine(model, 40, 4, attention={self.name}).generate(…)  # {name}"
         outcome = self.run(text, answer, seconds=LONG)
@@ -595,26 +592,19 @@ class PagedPlay(Play):
         self.require(tokens == expected, SAME_TOKENS, f"tokens {expected}", f"tokens {tokens}")
 
 
-def _generate(engine, prompts, new_tokens) -> list[list[int]]:
-    done = engine.generate(prompts, max_new_tokens=new_tokens, stop_tokens=())
-    return [completion.tokens for completion in done]
-
-
 @functools.cache
 def _workload(name: str):
     """Model, prompts, new tokens for each."""
     if name == "tiny":
         return random_model(), [[5, 17, 3, 99, 42], [1, 2], list(range(9))], 6
-    try:
-        return load_smollm2(), [Tokenizer().encode(TEXT)], 8
-    except ModelFileError as problem:
-        raise Unusable(str(problem)) from None
+    model, tokenizer = smollm2()
+    return model, [tokenizer.encode(TEXT)], 8
 
 
 @functools.cache
 def _expected(name: str) -> list[list[int]]:
     model, prompts, new_tokens = _workload(name)
-    return _generate(PagedEngine(model, 40, 4), prompts, new_tokens)
+    return new_tokens_of(PagedEngine(model, 40, 4), prompts, new_tokens)
 
 
 def paged_cases():

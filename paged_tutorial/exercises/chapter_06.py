@@ -10,12 +10,9 @@ import numpy as np
 from paged_tutorial import (
     BlockPool,
     DenseKV,
-    ModelFileError,
     OutOfBlocksError,
     PagedKVCache,
-    Tokenizer,
     fill,
-    load_smollm2,
     random_model,
 )
 
@@ -24,8 +21,7 @@ from ..cost_replay import replay_cost
 from ..restore_cost import relative_cost
 from ..shapes import SHAPES
 from . import answers_06 as answers
-from .chapter_04 import ORDER_OF_METHODS, PolicyPlay
-from .checking import all_sequences, random_sequences
+from .chapter_04 import PolicyPlay, policy_cases, require_policy
 from .exercise import Exercise, Mutant
 from .play import (
     Broken,
@@ -33,10 +29,9 @@ from .play import (
     Outcome,
     Play,
     Unattempted,
-    Unusable,
-    require_class,
     require_function,
 )
+from .smollm2 import smollm2
 
 
 def subsets(number: int):
@@ -350,23 +345,13 @@ def cost_score(make_queue) -> float:
 class CostPlay(PolicyPlay):
     """The queue as in 4.3, with costs; then the real cache; then the traces."""
 
+    arguments = "(cost)"
+
     def __init__(self, thing, guard=None) -> None:
         super().__init__(thing, guard)
         # The other plays make a queue without arguments; here block b costs b + 1.
         self.thing = functools.partial(thing, lambda block: block + 1.0)
-        self.name = f"{self.name}(cost)"
         self.make = thing
-
-    def begin(self, num_blocks: int) -> None:
-        """Make the queue and put in all blocks, as a pool does."""
-        made = self.run(f"queue = {self.name}", self.thing)
-        self.queue = self.subject = made.returned("a queue")
-        made.value = None
-        self.waits, self.used = {}, []
-        for block in range(num_blocks):
-            self._call(f"queue.put({block}, True)", lambda block=block: self.queue.put(block, True))
-            self.waits[block] = False
-        self._compare()
 
     def compete(self) -> None:
         """All contests; the cost of LRU is 1."""
@@ -375,7 +360,7 @@ class CostPlay(PolicyPlay):
         self.wait(60.0)
         contests()
         outcome = self.run(
-            f"cost of what is lost, {self.name}, LRU = 1",
+            f"cost of what is lost, {self.name}{self.arguments}, LRU = 1",
             lambda: cost_score(self.make),
             seconds=60.0,
         )
@@ -386,20 +371,7 @@ class CostPlay(PolicyPlay):
 
 def cost_cases():
     """Short sequences, longer ones, the real cache, the contests."""
-    moves = [("pop",), ("put", True), ("put", False), ("hit",)]
-    for num_blocks in (1, 2):
-        yield from all_sequences((num_blocks,), moves, 5)
-    yield from random_sequences((6,), [*moves, ("pop",), ("put", True)], 60, 20)
-    yield Case((2,), (("serve",),))
-    yield Case((2,), (("compete",),))
-
-
-def require_policy(thing) -> None:
-    """A class with the methods of a queue."""
-    require_class(thing, "CostAware(cost)")
-    missing = [name for name in ORDER_OF_METHODS if not hasattr(thing, name)]
-    if missing:
-        raise Unusable(f"A queue needs {', '.join(ORDER_OF_METHODS)}; yours lacks {missing[0]}.")
+    return policy_cases(length=5, number=20)
 
 
 COST_AWARE = Exercise(
@@ -440,7 +412,7 @@ class CostAware(Policy):
         "what nobody uses is overtaken in time. This is GreedyDual (Young, 1994).",
     ),
     solution=answers.CostAware,
-    require=require_policy,
+    require=lambda thing: require_policy(thing, "CostAware(cost)"),
     play=CostPlay,
     cases=cost_cases,
     insight="What is lost costs less than with LRU, since your order weighs the price against the "
@@ -568,12 +540,9 @@ def _chat(name: str):
     if name == "tiny":
         model, tokens, size = random_model(), [(37 * p + 11) % 101 for p in range(11)], 2
     else:
-        try:
-            model = load_smollm2()
-            said = "What is the capital of France?", "The capital of France is Paris."
-            tokens, size = Tokenizer().chat(*said, "And of Italy?", system=SYSTEM), 8
-        except ModelFileError as problem:
-            raise Unusable(str(problem)) from None
+        model, tokenizer = smollm2()
+        said = "What is the capital of France?", "The capital of France is Paris."
+        tokens, size = tokenizer.chat(*said, "And of Italy?", system=SYSTEM), 8
     memory, positions = DenseKV(model.config, len(tokens)), np.arange(len(tokens))
     return model, tokens, size, model.forward(tokens, positions, memory.at(positions), [-1])[0]
 

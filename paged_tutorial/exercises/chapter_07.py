@@ -14,13 +14,10 @@ import numpy as np
 from paged_tutorial import (
     Batch,
     BlockPool,
-    ModelFileError,
     OutOfBlocksError,
     PagedEngine,
     PagedKVCache,
-    Tokenizer,
     dense_attention,
-    load_smollm2,
     random_model,
 )
 
@@ -33,10 +30,10 @@ from .play import (
     Outcome,
     Play,
     Unattempted,
-    Unusable,
     require_class,
     require_function,
 )
+from .smollm2 import smollm2
 
 # -- 7.1 ----------------------------------------------------------------------------------
 
@@ -698,11 +695,9 @@ def _workload(name: str):
         start = list(range(9))
         first, second = [start + [20], start + [30, 31], [40] * 5], [[40] * 6, start + [50]]
         return random_model(), [(first, 6), (second, 6), ([start], 6)], 9
-    try:
-        question = Tokenizer().chat(QUESTION)
-        return load_smollm2(), [([question], 7), ([question], 2)], 12
-    except ModelFileError as problem:
-        raise Unusable(str(problem)) from None
+    model, tokenizer = smollm2()
+    question = tokenizer.chat(QUESTION)
+    return model, [([question], 7), ([question], 2)], 12
 
 
 @functools.cache
