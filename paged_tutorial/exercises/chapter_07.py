@@ -25,6 +25,7 @@ from . import answers_07 as answers
 from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
 from .play import (
+    NO_ACCIDENT,
     Broken,
     Case,
     Outcome,
@@ -34,6 +35,7 @@ from .play import (
     require_function,
 )
 from .smollm2 import smollm2
+from .telling import tell
 
 # -- 7.1 ----------------------------------------------------------------------------------
 
@@ -80,7 +82,7 @@ class PlanPlay(Play):
         self.require(found == plan, TOKEN, wanted, came)
 
     def _triples(self, outcome: Outcome, expected: str) -> list[tuple]:
-        value = outcome.returned(expected, TRIPLES)
+        value = outcome.returned(expected)
         try:
             return [(w, [operator.index(p) for p in ps], bool(token)) for w, ps, token in value]
         except (TypeError, ValueError):
@@ -94,12 +96,13 @@ def plan_cases():
         {"A": [0, 1, 2]},
         {"A": [5], "B": [0, 1]},
         {"A": [], "B": [3]},
+        {"B": [9], "A": [4]},
         {"A": [0, 1], "B": [7], "C": [2, 3, 8]},
         {"B": [9], "A": [4, 5, 6, 7], "D": [1], "C": [0]},
     ]
     for missing in groups:
         total = sum(map(len, missing.values()))
-        for budget in (None, *range(total + 2, 0, -1)):
+        for budget in (None, *range(total + 2, -1, -1)):
             yield Case((missing, budget))
 
 
@@ -167,6 +170,18 @@ def plan_step(missing, budget):
             "plan, left = [], budget or 0",
         ),
         Mutant(
+            "0 is taken for None",
+            "of the whole step",
+            "plan, left = [], budget",
+            "plan, left = [], budget or None",
+        ),
+        Mutant(
+            "in alphabetical order",
+            "came first",
+            "in missing.items()",
+            "in sorted(missing.items())",
+        ),
+        Mutant(
             "short ones first",
             "came first",
             "in missing.items()",
@@ -182,6 +197,9 @@ NEWEST = "The newest of those who run gives way: the last of engine.running, and
 ALL_BLOCKS = "The victim gives all its blocks back to the cache."
 HEAD = "The victim waits at the head of the line: it came before all who wait there."
 KEEPS = "The victim keeps what it has said: that was sent to somebody, and is paid for."
+SAME_ASK = "What a request asked for stays as it was: its prompt, and its new tokens at most."
+LEAK = "Nobody holds the others any more, and they are not free either. release() gives them back."
+LINE = "engine.waiting stays a deque: admit takes from its front with popleft()."
 
 
 @dataclass(eq=False)
@@ -227,6 +245,7 @@ class PreemptPlay(Play):
         engine = self.engine
         running, waiting = list(engine.running), list(engine.waiting)
         said = {chat: list(chat.generated) for chat in (*running, *waiting)}
+        asked = {chat: (list(chat.prompt), chat.most) for chat in said}
         self.run(f"{self.name}(engine)", self.thing, engine).returned("no exception")
         victim = running[-1]
         names = [chat.request_id for chat in running[:-1]]
@@ -234,6 +253,10 @@ class PreemptPlay(Play):
         self.require(now == names, NEWEST, f"running {names}", f"running {now}")
         held = list(engine.cache.holdings)
         self.require(held == names, ALL_BLOCKS, f"blocks held by {names}", f"by {held}")
+        tables = [engine.cache.holdings[name].table.block_ids for name in names]
+        wanted, pool = len(set().union(*tables)), engine.cache.pool
+        used = pool.num_blocks - pool.num_free
+        self.require(used == wanted, ALL_BLOCKS, f"{wanted} blocks in use", f"{used}", LEAK)
         self.require(
             victim.generated == said[victim],
             KEEPS,
@@ -242,14 +265,23 @@ class PreemptPlay(Play):
         )
         names = [chat.request_id for chat in (victim, *waiting)]
         now = [getattr(chat, "request_id", chat) for chat in engine.waiting]
+        kind = type(engine.waiting).__name__
+        self.require(hasattr(engine.waiting, "popleft"), LINE, "a deque", f"a {kind}")
         self.require(now == names, HEAD, f"waiting {names}", f"waiting {now}")
         same = all(chat.generated == said[chat] for chat in said)
         self.require(same, KEEPS, "the others as they were", "somebody else's tokens changed")
+        for chat, (prompt, most) in asked.items():
+            wanted = f"{chat.request_id}: prompt {prompt}, most {most}"
+            came = f"{chat.request_id}: prompt {chat.prompt}, most {chat.most}"
+            self.require(wanted == came, SAME_ASK, wanted, came)
 
 
 def preempt_cases():
-    """One to three who run, none to two who wait, one or several victims."""
-    for running, waiting in itertools.product(("A", "AB", "ABC"), ("", "Y", "YZ")):
+    """One to three who run, none to two who wait, one or several victims.
+
+    Those who wait are not in alphabetical order, which is not the order in which they came.
+    """
+    for running, waiting in itertools.product(("A", "AB", "ABC"), ("", "Y", "ZY")):
         for victims in range(1, len(running) + 1):
             yield Case((running, waiting), (("preempt",),) * victims)
 
@@ -324,6 +356,31 @@ PREEMPT = Exercise(
             "sent away for good", "head of the line", "engine.waiting.appendleft(victim)", "pass"
         ),
         Mutant(
+            "only taken from the list of holders",
+            "gives all its blocks",
+            "engine.cache.release(",
+            "engine.cache.holdings.pop(",
+        ),
+        Mutant(
+            "may say less than it asked for",
+            "asked for stays",
+            "    engine.waiting",
+            "    victim.most -= len(victim.generated)\n    engine.waiting",
+        ),
+        Mutant(
+            "the line is sorted",
+            "head of the line",
+            "engine.waiting.appendleft(victim)",
+            "engine.waiting = type(engine.waiting)(\n"
+            "        sorted([victim, *engine.waiting], key=lambda one: one.request_id)\n    )",
+        ),
+        Mutant(
+            "the line becomes a list",
+            "stays a deque",
+            "engine.waiting.appendleft(victim)",
+            "engine.waiting = [victim, *engine.waiting]",
+        ),
+        Mutant(
             "still listed as running",
             "newest of those",
             "engine.running.pop()",
@@ -335,6 +392,7 @@ PREEMPT = Exercise(
 
 # -- 7.3 ----------------------------------------------------------------------------------
 
+DRAWN = "Above temperature 0 the token is drawn: other seeds and positions, other tokens."
 GREEDY = "Temperature 0 takes the most likely token."
 WHOLE_NUMBER = "A token is a whole number."
 SAME_DRAW = "Equal arguments give an equal token, whatever was drawn in between."
@@ -383,6 +441,8 @@ class DrawPlay(Play):
         """Among a thousand equally likely tokens, equal draws are no accident."""
         pairs = [(seed, position) for seed in (1, 2, 3) for position in (4, 5, 6)]
         found = dict(zip(pairs, self._many(pairs), strict=True))
+        came = f"{found[1, 4]} each time"
+        self.require(len(set(found.values())) > 1, DRAWN, "different tokens", came)
         for seed in (1, 2):
             ahead = [found[seed, position + 1] for position in (4, 5)]
             behind = [found[seed + 1, position] for position in (4, 5)]
@@ -395,6 +455,31 @@ class DrawPlay(Play):
             self.require(not same, OWN_DRAW, "other tokens for another seed", "the same three")
         three = [found[1, p] for p in (4, 5, 6)]
         self.require(len(set(three)) > 1, NEXT_DRAW, "several tokens", f"{three}")
+
+    def swapped(self, *pairs) -> None:
+        """Seed and position may not be mixed so that it does not matter which is which."""
+        there = self._many(pairs)
+        back = self._many([(position, seed) for seed, position in pairs])
+        came = f"{there}, and with seed and position exchanged {back}"
+        self.require(there != back, OWN_DRAW, "other tokens when they are exchanged", came)
+
+    def zero(self) -> None:
+        """Seed 0 and position 0 are like any other."""
+        three = self._many([(0, position) for position in (4, 5, 6)])
+        self.require(len(set(three)) > 1, NEXT_DRAW, "several tokens", f"{three}")
+        three = self._many([(seed, 0) for seed in (4, 5, 6)])
+        self.require(len(set(three)) > 1, OWN_DRAW, "several tokens", f"{three}")
+
+    def fewest(self, logits, top_p: float) -> None:
+        """Equally likely tokens that reach top_p exactly: how many are kept, not which."""
+        truth = len(shares_of(logits, 1.0, top_p))
+        expected = f"{truth} different tokens: they reach {top_p} exactly"
+        draws = [
+            self._draw(logits, 1.0, top_p, 7, position, KEPT, expected) for position in range(DRAWS)
+        ]
+        text = self._text(logits, 1.0, top_p, 7, f"0 to {DRAWS - 1}")
+        self.calls[-DRAWS:] = [Outcome(text, f"{sorted(set(draws))}", ended=True)]
+        self.require(len(set(draws)) == truth, KEPT, expected, f"{sorted(set(draws))}")
 
     def often(self, rule: str, logits, temperature: float, top_p: float) -> None:
         """Draw at many positions and count."""
@@ -429,6 +514,7 @@ class DrawPlay(Play):
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, logits, temperature, top_p, seed, position)
         if outcome.error is not None:
+            rule = NO_ACCIDENT if rule is WHOLE_NUMBER else rule
             raise Broken(rule, expected, outcome.came())
         token = outcome.integer(WHOLE_NUMBER, expected)
         self.require(0 <= token < len(logits), WHOLE_NUMBER, expected, token)
@@ -447,10 +533,13 @@ def draw_cases():
     yield Case((), (("greedy", [0.0, 2.0, 1.0]),))
     yield Case((), (("again", 1, 2),))
     yield Case((), (("apart",),))
+    yield Case((), (("swapped", (1, 2), (4, 9), (3, 8)),))
+    yield Case((), (("zero",),))
     yield Case((), (("often", SHARES, halves, 1.0, 1.0),))
     yield Case((), (("often", KEPT, halves, 1.0, 0.4),))
     yield Case((), (("often", KEPT, halves, 1.0, 0.6),))
     yield Case((), (("often", KEPT, halves[::-1], 1.0, 0.6),))
+    yield Case((), (("fewest", [0.0, 0.0, 0.0, 0.0], 0.5),))
     yield Case((), (("often", TEMPERATURE, halves, 0.5, 1.0),))
     yield Case((), (("often", TEMPERATURE, halves, 2.0, 1.0),))
     # At temperature 1 two tokens reach 0.75; at 3, where all are nearly equal, it takes three.
@@ -502,6 +591,25 @@ def draw_token(logits, temperature, top_p, seed, position):
             "seed + position",
         ),
         Mutant("the position is forgotten", "draw of its own", "[seed, position]", "seed"),
+        Mutant("always the most likely", "the token is drawn", "if temperature == 0:", "if True:"),
+        Mutant(
+            "seed and position are mixed evenly",
+            "draws for itself",
+            "[seed, position]",
+            "seed ^ position",
+        ),
+        Mutant(
+            "seed 0 has one draw for all",
+            "draw of its own",
+            "[seed, position]",
+            "seed * (1000 + position)",
+        ),
+        Mutant(
+            "a token more when top_p is reached exactly",
+            "crosses it stays",
+            "(cumulative, top_p) + 1",
+            "(cumulative, top_p, side='right') + 1",
+        ),
         Mutant(
             "the token that crosses is cut off",
             "crosses it stays",
@@ -564,6 +672,9 @@ SHARED = "share adds a holder; a block in the queue leaves it, its content as it
 LAST = "The last holder to leave puts the block into the queue, and no other does."
 ENDS = "A block that can still be hit goes to the back of the queue, any other to the front."
 TWO_ARRAYS = "keys and values are two arrays: (layers, blocks, block size, kv heads, head_dim)."
+LIKE_QUERIES = "attention returns an array like the queries: their shape, and float32 as they are."
+UNTOUCHED = "attention only reads: queries, keys and values stay as they were."
+ANY_SIZE = "Scores of any size are right: no exp overflows."
 ATTENTION = "attention equals attention over the same keys and values in one run."
 SAME_ANSWER = "On your memory the model writes the tokens that it writes on the package's."
 FOUND = "On your memory as many tokens are found as on the package's."
@@ -620,7 +731,7 @@ class MemoryPlay(Play):
         wanted = truth.reference_counts
         self.require(counts == wanted, rule, f"reference counts {wanted}", counts)
         free = self.peek("memory.num_free", lambda: memory.num_free)
-        self.require(free == truth.num_free, rule, f"num_free {truth.num_free}", free)
+        self.require(free == truth.num_free, rule, f"num_free {truth.num_free}", tell(free))
 
     def arrays(self) -> None:
         """Shapes, and that one is not the other."""
@@ -632,8 +743,8 @@ class MemoryPlay(Play):
         apart = not np.shares_memory(keys, values)
         self.require(apart, TWO_ARRAYS, "two arrays", "one array under two names")
 
-    def attend(self, heads: int, kv_heads: int, chosen) -> None:
-        """chosen: the positions of each request's queries."""
+    def attend(self, heads: int, kv_heads: int, chosen, size=1.0, rule=ATTENTION) -> None:
+        """chosen: the positions of each request's queries; size: of queries."""
         random = np.random.default_rng(7)
         blocks = np.full((2, 9, 4, kv_heads, 4), np.nan, np.float32)
         free, tables, parts = list(range(8)), [], []
@@ -642,25 +753,31 @@ class MemoryPlay(Play):
             table = np.array([free.pop() for _ in range(at[-1] // 4 + 1)])
             both = random.normal(size=(2, len(at), kv_heads, 4)).astype(np.float32)
             blocks[:, table[at // 4], at % 4] = both
-            queries = random.normal(size=(len(positions), heads, 4)).astype(np.float32)
+            queries = size * random.normal(size=(len(positions), heads, 4)).astype(np.float32)
             parts.append((queries, dense_attention(queries, *both, positions)))
             tables.append(table)
         queries, truth = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
         flat = np.array([position for positions in chosen for position in positions])
         batch = Batch(flat, np.cumsum([0, *map(len, chosen)]), tables)
         text = f"memory.attention(…)  # positions {chosen}, {heads} heads on {kv_heads}"
+        if size != 1:
+            text += f", queries of about {size:g}"
+        before = [queries.copy(), blocks.copy()]
         with np.errstate(all="ignore"):
             outcome = self.run(text, lambda: self.memory.attention(queries, *blocks, batch))
-        found = np.asarray(outcome.returned("an array like the queries", ATTENTION))
-        came = f"shape {found.shape}"
-        self.require(found.shape == truth.shape, ATTENTION, f"shape {truth.shape}", came)
+        found = outcome.returned("an array like the queries", rule)
+        wanted = f"{truth.shape} of float32"
+        came = f"{np.shape(found)} of {getattr(found, 'dtype', type(found).__name__)}"
+        self.require(wanted == came, LIKE_QUERIES, wanted, came)
+        same = all(map(_same_numbers, before, (queries, blocks)))
+        self.require(same, UNTOUCHED, "no change", "other numbers afterwards")
         for index in np.argwhere(~np.isclose(found, truth, rtol=1e-4, atol=1e-4))[:1]:
             row, head, _ = index.tolist()
             expected, came = (
                 [round(float(number), 3) for number in array[row, head]] for array in (truth, found)
             )
             where = f"row {row}, head {head}: "
-            self.require(False, ATTENTION, f"{where}{expected}", f"{where}{came}")
+            self.require(False, rule, f"{where}{expected}", f"{where}{came}")
 
     def serve(self, name: str) -> None:
         """Two rounds of requests; the second finds what the first has left."""
@@ -681,6 +798,10 @@ class MemoryPlay(Play):
             came = outcome.returned("answers", SAME_ANSWER)
             self.require(came[0] == tokens, SAME_ANSWER, f"tokens {tokens}", f"tokens {came[0]}")
             self.require(came[1] == found, FOUND, f"{found} found", f"{came[1]} found")
+
+
+def _same_numbers(before, after) -> bool:
+    return np.array_equal(before, after, equal_nan=True)
 
 
 def _generate(engine, prompts, new_tokens) -> tuple[list[list[int]], list[int]]:
@@ -724,6 +845,7 @@ def memory_cases():
         (6, 2, [[8], [0, 1, 2], [3, 6]]),
     ):
         yield Case((3,), (("attend", heads, kv_heads, chosen),))
+    yield Case((3,), (("attend", 6, 2, [[6], [3]], 1000.0, ANY_SIZE),))
     yield Case((9,), (("serve", "tiny"),))
     yield Case((12,), (("serve", "SmolLM2"),))
 
@@ -834,6 +956,21 @@ class MyMemory:
             "in one run",
             "keys = np.repeat(np.concatenate(key_blocks[table]), group, axis=1)",
             "keys = np.tile(np.concatenate(key_blocks[table]), (1, group, 1))",
+        ),
+        Mutant(
+            "no maximum", "no exp overflows", "scores - scores.max(axis=1, keepdims=True)", "scores"
+        ),
+        Mutant(
+            "float64",
+            "like the queries",
+            "np.zeros_like(queries)",
+            "np.zeros(queries.shape)",
+        ),
+        Mutant(
+            "the answer is written over the queries",
+            "only reads",
+            "output = np.zeros_like(queries)",
+            "output = queries",
         ),
         Mutant(
             "the blocks as they lie",
