@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from paged_tutorial.restore_cost import Machine
+from paged_tutorial.restore_cost import Machine, swap_seconds
 from paged_tutorial.shapes import SHAPES
 from paged_tutorial.views import what_if
 from paged_tutorial.views.restore_chart import chart_by_block_size, chart_by_length, finding
@@ -95,15 +95,18 @@ def test_the_finding_tells_each_change():
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_charts_of_all_models_can_be_drawn(shape):
     for block_size in (1, 16, 256):
-        figure = chart_by_length(shape, block_size, GPU)
-        (axis,) = figure.axes
-        assert axis.get_title("left").startswith(f"{shape.name}: ")
-        swap, again = (line.get_ydata() for line in axis.get_lines()[:2])
-        assert (np.diff(swap) > 0).all() and (np.diff(again) >= 0).all()
-    figure = chart_by_block_size(shape, 512, GPU, [1, 4, 16, 64], "Title")
-    once, again, both = (line.get_ydata() for line in figure.axes[0].get_lines()[:3])
-    assert (np.diff(both) < 0).all() and np.allclose(both, 2 * once)
-    assert len(set(again)) == 1
+        picture = chart_by_length(shape, block_size, GPU)
+        assert picture.title.startswith(f"{shape.name}: ")
+        assert "swap in: from" in picture.alt and "recompute: from" in picture.alt
+    picture = chart_by_block_size(shape, 512, GPU, [1, 4, 16, 64], "Title")
+    said = re.findall(
+        r"(swap in|swap out and in): from ([\d,.]+) at 1 to ([\d,.]+) at 64", picture.alt
+    )
+    assert [name for name, *_ in said] == ["swap in", "swap out and in"]
+    for times, (_, first, last) in enumerate(said, 1):
+        for size, number in ((1, first), (64, last)):
+            milliseconds = times * 1e3 * swap_seconds(shape, 512, size, GPU)
+            assert float(number.replace(",", "")) == pytest.approx(milliseconds, rel=0.01)
 
 
 def test_numbers_that_do_not_fit_into_their_blocks_are_left_out():

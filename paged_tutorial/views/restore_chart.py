@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..restore_cost import Machine, changes, recompute_seconds, swap_seconds
 from ..shapes import ModelShape
-from .plots import axes, line_labels
+from .log_chart import draw_lines
+from .svg import Picture
 
 LONGEST = 131_072
 
@@ -50,40 +50,35 @@ def _with_turns(shape: ModelShape, lengths: list[int], block_size: int, machine:
     return sorted(exact)
 
 
-def chart_by_length(shape: ModelShape, block_size: int, machine: Machine):
-    """A figure: time against the number of tokens that are gone, both axes logarithmic."""
+def chart_by_length(shape: ModelShape, block_size: int, machine: Machine) -> Picture:
+    """Time against the number of tokens that are gone, both axes logarithmic."""
     lengths = [round(2 ** (k / 4)) for k in range(16, 4 * 17 + 1)]
     lengths = sorted({-(-n // block_size) * block_size for n in lengths})
     lengths = [n for n in lengths if n <= LONGEST]
     lengths = _with_turns(shape, lengths, block_size, machine)
     swap, again = _times(shape, lengths, block_size, machine)
-    title = textwrap.fill(f"{shape.name}: {finding(lengths, swap, again)}", 72)
-    figure, axis = axes(title, "tokens to bring back", "milliseconds (model)", (8.4, 3.9))
-    axis.plot(lengths, swap, label="swap in", markevery=8)
-    axis.plot(lengths, again, label="recompute", markevery=8)
-    for turn in changes(again < swap):
-        axis.axvline(lengths[turn], color="#9AA5B1", linestyle=":", linewidth=1.2)
-    axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
-    axis.minorticks_off()  # matplotlib takes half its time to lay them out
-    ticks = [16, 128, 1024, 8192, 65_536]
-    axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
-    line_labels(axis)
-    return figure
+    return draw_lines(
+        {"swap in": swap, "recompute": again},
+        lengths,
+        f"{shape.name}: {finding(lengths, swap, again)}",
+        "tokens to bring back",
+        "milliseconds (model)",
+        ticks=[tick for tick in (16, 128, 1024, 8192, 65_536) if tick >= lengths[0]],
+        dotted=[lengths[turn] for turn in changes(again < swap)],
+    )
 
 
 def chart_by_block_size(
     shape: ModelShape, num_tokens: int, machine: Machine, sizes: Sequence[int], title: str
-):
-    """A figure: time against block size for one text; swapping goes out and in again."""
-    once = np.array([swap_seconds(shape, num_tokens, size, machine) for size in sizes])
-    again = recompute_seconds(shape, range(num_tokens), machine)
-    figure, axis = axes(title, "block size, tokens", "milliseconds (model)", (8.4, 3.6))
-    axis.plot(sizes, 1e3 * once, label="swap in")
-    axis.plot(sizes, np.full(len(sizes), 1e3 * again), label="recompute")
-    axis.plot(sizes, 2e3 * once, label="swap out and in")
-    axis.set_xscale("log", base=2)
-    axis.set_yscale("log")
-    axis.set_xticks(list(sizes), [f"{size}" for size in sizes])
-    line_labels(axis)
-    return figure
+) -> Picture:
+    """Time against block size for one text; swapping goes out and in again."""
+    once = 1e3 * np.array([swap_seconds(shape, num_tokens, size, machine) for size in sizes])
+    again = 1e3 * recompute_seconds(shape, range(num_tokens), machine)
+    return draw_lines(
+        {"swap in": once, "recompute": np.full(len(sizes), again), "swap out and in": 2 * once},
+        sizes,
+        title,
+        "block size, tokens",
+        "milliseconds (model)",
+        ticks=sizes,
+    )
