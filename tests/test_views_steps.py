@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -143,6 +144,18 @@ def test_a_run_has_a_square_for_each_request_and_step():
         assert found.count(str(number)) >= numbers.count(number)
     assert f"{len(steps)} steps of 3 requests" in picture.alt
     assert "Nothing is lost." in picture.alt
+
+
+def test_a_square_too_narrow_for_its_number_is_filled_and_one_position_never_looks_like_many():
+    # A prompt of 30 and 3 new tokens, then as many steps as make the squares too narrow.
+    for most, narrow in ((3, False), (60, True)):
+        steps = run(engine_with([(30, 3), (2, most)], 40))
+        picture = draw_steps(steps, "One long prompt")
+        squares = re.findall(r"<rect[^>]*height=\"20\"[^>]*>", picture.svg)
+        fills = Counter(re.search(r"fill=\"([^\"]+)\"", square)[1] for square in squares)
+        assert len(fills) == (3 if narrow else 2), fills  # two owners, and what is filled
+        assert ("more than one" in texts(picture)) is narrow
+        assert narrow or "30" in texts(picture)
 
 
 def test_preempted_requests_are_told_and_drawn():

@@ -74,8 +74,9 @@ def draw_steps(
 ) -> Picture:
     """A run: a line for each request, a column for each step, and below how full the pool was.
 
-    The number in a square is how many positions were computed; 1 is left out. columns: room
-    for as many steps at least, so that pictures of several runs have one scale
+    The number in a square is how many positions were computed; 1 is left out, and a square
+    too narrow for its number is filled. columns: room for as many steps at least, so that
+    pictures of several runs have one scale
     """
     if not steps:
         raise ValueError("there is no step to draw: the engine did not run")
@@ -99,7 +100,11 @@ def draw_steps(
         x = left + (number - 0.5) * cell
         parts.append(text(x, bottom + 15, number, 11, MUTED, "middle"))
     parts.append(text(MARGIN, bottom + 15, "step", 11, MUTED))
+    numbers = [len(positions) for step in steps for positions in step.computed.values()]
+    narrow = any(n > 1 and not _number_size(n, _width(1, cell)) for n in numbers)
+    more = [(NEUTRAL.solid, NEUTRAL.solid, "more than one")] if narrow else []
     parts.append(_key(bottom + 26, ((NEUTRAL.tint, NEUTRAL.solid, "runs: positions computed"),
+                                    *more,
                                     (PALE, FAINT, "admitted, not its turn"),
                                     (GROUND, FAINT, "waits"),
                                     (GROUND, GOLD, "was preempted, waits"))))  # fmt: skip
@@ -127,12 +132,12 @@ def _line(steps: Sequence[EngineStep], who: Hashable, style: Style, left, y, cel
         length = 1
         while state != "runs" and states[column + length : column + length + 1] == [state]:
             length += 1
-        wide = max(length * cell - 2, 1.5)
+        wide = _width(length, cell)
         if state == "runs":
-            parts.append(rect(round(x, 1), y + 3, round(wide, 1), 20, 3, style.tint, style.solid))
             number = len(steps[column].computed[who])
-            fits = (size for size in (11, 9) if text_width(str(number), size, 600) <= wide)
-            size = next(fits, None)
+            size = _number_size(number, wide)
+            fill = style.tint if number == 1 or size else style.solid
+            parts.append(rect(round(x, 1), y + 3, round(wide, 1), 20, 3, fill, style.solid))
             if number > 1 and size:
                 middle = round(x + wide / 2, 1)
                 parts.append(text(middle, y + 17, number, size, style.ink, "middle", 600))
@@ -142,6 +147,15 @@ def _line(steps: Sequence[EngineStep], who: Hashable, style: Style, left, y, cel
             parts.append(rect(round(x, 1), y + 8, round(wide, 1), 10, 2, fill, edge, line, dash))
         column += length
     return "".join(parts)
+
+
+def _width(columns: int, cell: float) -> float:
+    return max(columns * cell - 2, 1.5)
+
+
+def _number_size(number: int, wide: float) -> int | None:
+    """The size in which a number fits into a square of this width; None if it does not."""
+    return next((size for size in (11, 9) if text_width(str(number), size, 600) <= wide), None)
 
 
 def _state(step: EngineStep, who: Hashable) -> str:
