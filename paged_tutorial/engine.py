@@ -287,8 +287,9 @@ class PagedEngine:
                         yield token
                         continue
                     text = self.tokenizer.decode(request.generated)
-                    # A character may take several tokens; wait until it is whole.
-                    if not text.endswith("\N{REPLACEMENT CHARACTER}") and text != written:
+                    # A character may take several tokens: wait until it is whole, or all is over.
+                    whole = not text.endswith("\N{REPLACEMENT CHARACTER}")
+                    if (whole or request.finish_reason is not None) and text != written:
                         yield text[len(written) :]
                         written = text
         finally:

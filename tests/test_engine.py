@@ -251,6 +251,29 @@ def test_stream_yields_tokens_as_they_come_and_aborts_when_left():
     check_invariants(engine.cache)
 
 
+ANSWER = "a€é".encode() + b"\xe2\x82" + "€".encode()
+
+
+class Bytes:
+    """A tokenizer: token n stands for the n-th byte of ANSWER."""
+
+    end_of_text = 99
+
+    def decode(self, tokens):
+        return bytes(ANSWER[token] for token in tokens).decode(errors="replace")
+
+
+@pytest.mark.parametrize("length", range(1, len(ANSWER) + 1))
+def test_a_stream_is_the_whole_answer_even_if_it_ends_within_a_character(length, monkeypatch):
+    prompt = [5, 6, 7]
+    # The argument after the seed is the position of the token to choose.
+    monkeypatch.setattr("paged_tutorial.engine.sample", lambda *args: args[4] - len(prompt))
+    engine = PagedEngine(MODEL, 8, 4, tokenizer=Bytes())
+    pieces = list(engine.stream(prompt, max_new_tokens=length))
+    assert "".join(pieces) == Bytes().decode(range(length))
+    assert all(piece[-1] != "\N{REPLACEMENT CHARACTER}" for piece in pieces[:-1])
+
+
 def test_requests_under_another_salt_do_not_share():
     engine = PagedEngine(MODEL, 20, 4)
     prompt = list(range(12))
