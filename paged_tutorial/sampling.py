@@ -17,8 +17,9 @@ def sample(logits: np.ndarray, temperature: float, top_p: float, seed: int, posi
     """
     if temperature == 0:
         return int(logits.argmax())
-    scaled = logits.astype(np.float64) / temperature
-    probabilities = np.exp(scaled - scaled.max())
+    below = logits.astype(np.float64) - logits.max()
+    with np.errstate(over="ignore"):  # a tiny temperature makes it -infinity, and exp of that is 0
+        probabilities = np.exp(below / temperature)
     probabilities /= probabilities.sum()
     order = np.argsort(-probabilities, kind="stable")
     cumulative = np.cumsum(probabilities[order])

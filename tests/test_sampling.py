@@ -39,3 +39,9 @@ def test_extreme_logits_stay_finite():
     logits = np.array([-60_000.0, 60_000.0, 0.0], np.float32)
     assert sample(logits, 0.01, 0.9, seed=0, position=0) == 1
     assert sample(logits, 1e-300, 0.9, seed=0, position=0) == 1
+
+
+@pytest.mark.parametrize("temperature", [1e-308, 5e-324])
+def test_the_smallest_temperatures_are_greedy_without_a_warning(temperature, recwarn):
+    assert sample(LOGITS[::-1], temperature, 1.0, seed=1, position=5) == 3
+    assert not recwarn.list
