@@ -54,8 +54,10 @@ def project_files():
 # ---- dependencies ----
 
 
-def by_name(lines):
+def by_name(lines, **machine):
+    """Name -> versions; lines whose marker is for other machines than this one are left out."""
     requirements = [Requirement(line) for line in lines]
+    requirements = [r for r in requirements if r.marker is None or r.marker.evaluate(machine)]
     names = [canonicalize_name(requirement.name) for requirement in requirements]
     assert len(set(names)) == len(names), "a package is named twice"
     return {name: r.specifier for name, r in zip(names, requirements, strict=True)}
@@ -66,9 +68,9 @@ def in_pyproject():
     return by_name(project["dependencies"] + project["optional-dependencies"]["dev"])
 
 
-def in_constraints():
+def in_constraints(**machine):
     lines = [line.split("#")[0].strip() for line in read("constraints.txt").splitlines()]
-    return by_name(line for line in lines if line)
+    return by_name((line for line in lines if line), **machine)
 
 
 def in_environment():
@@ -88,8 +90,13 @@ def test_environment_and_pyproject_ask_for_the_same():
     assert read("environment.yml").endswith("  - pip:\n      - --editable .\n")
 
 
-def test_constraints_pin_what_pyproject_asks_for():
-    pins = in_constraints()
+MACHINES = [("linux", "x86_64"), ("linux", "aarch64"), ("win32", "AMD64"),
+            ("darwin", "arm64"), ("darwin", "x86_64")]  # fmt: skip
+
+
+@pytest.mark.parametrize("system, processor", MACHINES)
+def test_constraints_pin_what_pyproject_asks_for(system, processor):
+    pins = in_constraints(sys_platform=system, platform_machine=processor)
     for name, pin in pins.items():
         assert re.fullmatch(r"==[\w.]+", str(pin)), f"{name} is not pinned to one version"
     for name, wanted in [*in_pyproject().items(), *in_environment().items()]:
