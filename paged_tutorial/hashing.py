@@ -21,7 +21,7 @@ HashFunction = Callable[[bytes], bytes]
 
 
 def digest_16(data: bytes) -> bytes:
-    """BLAKE2b cut to 16 bytes: the same in every process and on every machine."""
+    """BLAKE2b with a digest of 16 bytes: the same in every process and on every machine."""
     return blake2b(data, digest_size=16).digest()
 
 

@@ -15,7 +15,7 @@ keep their meaning.
 
 The register tile is that of Goto & van de Geijn, "Anatomy of high-performance matrix
 multiplication" (2008); the in-place attention that of Kwon et al., SOSP 2023, section 4.1
-(vLLM: csrc/cpu/attention.cpp), with one pass for the scores and one for the values.
+(csrc/cpu/attention.cpp of older vLLM), with one pass for the scores and one for the values.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the values). However few tokens there are, the weights must be read once. Swappi
 bytes of the blocks over a link, and each transfer has a fixed cost besides.
 
 This is a model of the cost, not a measurement. It counts all weights for every token, those of
-the vocabulary included, which is 3 % too many for Llama-3-70B and 32 % for GPT-2. It
+the vocabulary included, which are 3 % of all in Llama-3-70B and 31 % in GPT-2. It
 knows nothing of overlap, of other traffic on the link, or of memory that is not pinned.
 """
 

@@ -78,7 +78,7 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class OnlyMean:
-    """Nothing but the mean is published: the geometric distribution assumes the least."""
+    """No number but the mean is published: the geometric distribution assumes the least."""
 
     mean: float
 

@@ -379,9 +379,9 @@ GIVE_BACK = Exercise(
     require=require_other_than_planted,
     play=GiveBack,
     cases=give_back_cases,
-    insight="One flipped bit finds the neighbour, without a search: this is why the buddy system "
-    "has lived in operating systems since 1965. Its price is a rounding up to powers of two, the "
-    "dotted part of the oracle's bar.",
+    insight="One flipped bit finds the neighbour, without a search: this is why the buddy system, "
+    "published in 1965, still lives in operating systems. Its price is a rounding up to powers of "
+    "two, the dotted part of the oracle's bar.",
     mutants=(
         Mutant("never joined", "become one piece", "while (start", "while False and (start"),
         Mutant("joined once", "again and again", "size *= 2", "size *= 2\n        break"),

@@ -196,7 +196,7 @@ class LRUCache:
     play=CachePlay,
     cases=cache_cases,
     insight="A hash table finds the key and a linked list keeps the order; each does in a few "
-    "steps what the other cannot. Every LRU in every engine is this pair.",
+    "steps what the other cannot. Most LRU caches are this pair.",
     mutants=(
         Mutant(
             "get does not refresh",
