@@ -39,6 +39,8 @@ notebooks: $(STAMPS)/dev model
 	    --ExecutePreprocessor.record_timing=False \
 	    --ExecutePreprocessor.store_widget_state=False \
 	    $(NOTEBOOKS)
+	# Lines that a kernel happened to send in pieces are one output again.
+	$(PY) -m nbconvert --to notebook --inplace --CoalesceStreamsPreprocessor.enabled=True $(NOTEBOOKS)
 
 model: | $(STAMPS)/python
 	@test -e $(STAMPS)/lab || test -e $(STAMPS)/dev || $(MAKE) --no-print-directory $(STAMPS)/lab

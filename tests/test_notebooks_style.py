@@ -1,6 +1,7 @@
 """The manner of a notebook: what a reader can count on in every chapter."""
 
 import re
+from itertools import pairwise
 from urllib.parse import unquote
 
 import pytest
@@ -13,8 +14,8 @@ UNCOMPARED_CELLS = {
     "01_why_paging": 2,
     "02_block_pool": 1,
     "03_page_table": 2,
-    "05_paged_attention": 2,
     "04_lru_manager": 2,
+    "05_paged_attention": 2,
     "06_recompute": 5,
     "07_paged_engine": 2,
 }
@@ -72,6 +73,14 @@ def test_executed_in_order_on_a_clean_kernel(notebook):
 def test_no_widget_state_and_no_time_stamps(notebook):
     assert "widgets" not in notebook.metadata
     assert not any("execution" in cell.metadata for cell in notebook.cells)
+
+
+def test_lines_printed_one_after_the_other_are_one_output(notebook):
+    """Viewers other than JupyterLab draw a gap between outputs."""
+    for cell in code_of(notebook):
+        printed = [output.get("name") for output in cell.outputs]
+        pieces = [one for one, next_one in pairwise(printed) if one and one == next_one]
+        assert not pieces, cell.source
 
 
 def test_cells_whose_output_is_not_compared_are_counted(name, notebook):
