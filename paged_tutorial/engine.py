@@ -152,7 +152,8 @@ class PagedEngine:
 
     def _new_request(self, request_id: Hashable, prompt: Sequence[int], *options) -> Request:
         if request_id is None:
-            request_id = next(n for n in self._numbers if n not in self.requests)
+            known = self.requests, self.completions
+            request_id = next(n for n in self._numbers if all(n not in ids for ids in known))
         if request_id in self.requests:
             raise ValueError(f"request {request_id!r} is in the engine already")
         request = checked_request(request_id, prompt, *options, self.model.config.vocabulary_size)
@@ -249,6 +250,8 @@ class PagedEngine:
         """
         if isinstance(prompts, str) or not len(prompts):
             raise ValueError(f"prompts must be a list of at least 1 prompt, got {prompts!r}")
+        if isinstance(options.get("stop_tokens"), Iterator):  # every prompt needs them anew
+            options["stop_tokens"] = list(options["stop_tokens"])
         added: list[Hashable] = []
         try:
             for prompt in prompts:
@@ -262,7 +265,8 @@ class PagedEngine:
             for request_id in added:
                 if request_id in self.requests:
                     self.abort(request_id)
-        return [self.completions.pop(request_id) for request_id in added]
+            answers = [self.completions.pop(request_id) for request_id in added]
+        return answers
 
     @staticmethod
     def _progress_bar(total: int, visible: bool):
@@ -273,28 +277,32 @@ class PagedEngine:
     def stream(self, prompt: str | Sequence[int], **options) -> Iterator[str | int]:
         """Run one prompt and yield each new piece of text, or each token without a tokenizer.
 
-        Leaving the loop early aborts the request.
+        Leaving the loop early aborts the request. Several streams may take turns.
         """
         request_id = self.add(prompt, **options)
         request = self.requests[request_id]
-        written = ""
+        told, written, over = 0, "", False
         try:
-            while request.finish_reason is None:
-                for owner, token in self.step():
-                    if owner != request_id:
-                        continue
-                    if self.tokenizer is None:
-                        yield token
-                        continue
+            while not over:
+                if request.finish_reason is None:
+                    self.step()
+                over = request.finish_reason is not None
+                # Steps that somebody else ran since the last one may have brought tokens too.
+                fresh, told = request.generated[told:], len(request.generated)
+                if self.tokenizer is None:
+                    yield from fresh
+                elif fresh or over:
                     text = self.tokenizer.decode(request.generated)
                     # A character may take several tokens: wait until it is whole, or all is over.
                     whole = not text.endswith("\N{REPLACEMENT CHARACTER}")
-                    if (whole or request.finish_reason is not None) and text != written:
+                    if (whole or over) and text != written:
                         yield text[len(written) :]
                         written = text
         finally:
             if request_id in self.requests:
                 self.abort(request_id)
+            if options.get("request_id") is None:  # nobody knows the number to ask for it
+                self.completions.pop(request_id, None)
 
     @property
     def metrics(self) -> dict[str, int]:

@@ -97,6 +97,8 @@ def checked_request(
     """A new request. Raises TypeError or ValueError that names the bad value and the limit."""
     if isinstance(prompt, str):
         raise TypeError("a prompt as text needs an engine with a tokenizer")
+    if not isinstance(stop_tokens, Iterable):
+        raise TypeError(f"stop_tokens must be token ids, not {stop_tokens!r}")
     for name, value in (("salt", salt), ("adapter", adapter)):
         if not isinstance(value, str):
             raise TypeError(f"{name} must be text, not {value!r}")

@@ -88,6 +88,7 @@ class Scheduler:
             self.observer(Event("preempt", request.request_id))
 
     def _admit_waiting(self) -> None:
+        """Admit in order. Raises OutOfBlocksError if nobody of ours holds what is lacking."""
         while self.waiting and len(self.running) < self.max_batch_size:
             request = self.waiting[0]
             try:
@@ -95,6 +96,8 @@ class Scheduler:
                     request.request_id, request.tokens, request.salt, request.adapter
                 )
             except OutOfBlocksError:
+                if not self.running:  # nobody is left who would give blocks back
+                    raise
                 return
             self.running.append(self.waiting.popleft())
             request.cached_tokens += len(cached)

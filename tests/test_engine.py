@@ -1,11 +1,13 @@
 """The engine: every request gets the answer it would get alone on a cold engine."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paged_tutorial import PagedEngine, Trace, check_invariants, random_model
+from paged_tutorial import OutOfBlocksError, PagedEngine, Trace, check_invariants, random_model
 
 from helpers import nan_pool, snapshot
 
@@ -249,6 +251,67 @@ def test_stream_yields_tokens_as_they_come_and_aborts_when_left():
         break
     assert not engine.busy
     check_invariants(engine.cache)
+
+
+def test_streams_that_take_turns_lose_nothing():
+    engine = PagedEngine(MODEL, 20, 4)
+    texts = ([1, 2, 3], 5), ([4, 5, 6], 8)
+    streams = [engine.stream(prompt, max_new_tokens=number) for prompt, number in texts]
+    turns = list(itertools.zip_longest(*streams))
+    for told, (prompt, number) in zip(zip(*turns, strict=True), texts, strict=True):
+        tokens = [token for token in told if token is not None]
+        assert tokens == alone(prompt, max_new_tokens=number)
+
+
+def test_a_stream_tells_what_came_before_somebody_aborted_it():
+    engine = PagedEngine(MODEL, 20, 4)
+    stream = engine.stream([1, 2, 3], request_id="a", max_new_tokens=9)
+    told = [next(stream)]
+    engine.step()
+    engine.abort("a")
+    assert told + list(stream) == alone([1, 2, 3], max_new_tokens=2)
+    assert engine.completions["a"].finish_reason == "aborted"
+
+
+def test_nothing_is_kept_of_requests_whose_number_nobody_was_told():
+    engine = PagedEngine(MODEL, 8, 4)
+    for _ in engine.stream([5, 6, 7], max_new_tokens=3):
+        pass
+    with pytest.raises(ValueError, match="got 101"):
+        engine.generate([[1, 2], [101]], max_new_tokens=2)
+    assert not engine.completions
+
+
+def test_a_number_given_by_itself_takes_no_answer_away():
+    engine = PagedEngine(MODEL, 8, 4)
+    engine.add([1, 2, 3], request_id=0, max_new_tokens=2)
+    while engine.busy:
+        engine.step()
+    engine.generate([[4, 5]], max_new_tokens=1)
+    assert engine.completions[0].prompt_tokens == [1, 2, 3]
+
+
+def test_stop_tokens_that_can_be_read_only_once_hold_for_all_prompts():
+    stop = alone([5, 6, 7], max_new_tokens=12)[3]
+    answers = PagedEngine(MODEL, 20, 4).generate([[5, 6, 7]] * 2, stop_tokens=iter([stop]))
+    assert [answer.finish_reason for answer in answers] == ["stop"] * 2
+    assert answers[0].tokens == answers[1].tokens
+
+
+@pytest.mark.parametrize("length", [14, 10])
+def test_blocks_that_somebody_else_keeps_are_an_error_and_no_endless_wait(length):
+    """A prompt that cannot be admitted, and an answer that outgrows what is there."""
+    pool = nan_pool(MODEL, 4, 4)
+    pool.allocate()
+    engine = PagedEngine(MODEL, pool=pool)
+    engine.add([1] * length, max_new_tokens=16 - length)
+    with pytest.raises(OutOfBlocksError, match="4 needed, 3 free"):
+        for _ in range(20):
+            engine.step()
+    pool.release(0)
+    while engine.busy:
+        engine.step()
+    assert engine.completions[0].tokens == alone([1] * length, max_new_tokens=16 - length)
 
 
 ANSWER = "a€é".encode() + b"\xe2\x82" + "€".encode()

@@ -140,6 +140,7 @@ BAD = [
     (dict(seed=-1), ValueError, "seed"),
     (dict(seed=None), TypeError, "seed"),
     (dict(stop_tokens=[500]), ValueError, "stop token .* 500"),
+    (dict(stop_tokens=5), TypeError, "stop_tokens must be .* not 5"),
     (dict(salt=3), TypeError, "salt"),
     (dict(request_id="taken"), ValueError, "'taken' is in the engine already"),
 ]
