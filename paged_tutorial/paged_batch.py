@@ -42,4 +42,5 @@ class PagedBatch:
     def attend(self, layer: int, queries: np.ndarray) -> np.ndarray:
         """Attention of the queries, (num_tokens, num_heads, head_dim), by their positions."""
         keys, values = self._pool.keys[layer], self._pool.values[layer]
-        return self._attention(queries, keys, values, self.batch)
+        mixed = self._attention(queries, keys, values, self.batch)
+        return mixed.astype(queries.dtype, copy=False)  # however finely it was summed

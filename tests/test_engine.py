@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paged_tutorial import OutOfBlocksError, PagedEngine, Trace, check_invariants, random_model
+from paged_tutorial import (
+    OutOfBlocksError,
+    PagedEngine,
+    Trace,
+    Transformer,
+    check_invariants,
+    paged_attention_gather,
+    random_model,
+)
+from paged_tutorial.model import linear
 
 from helpers import nan_pool, snapshot
 
@@ -343,6 +352,26 @@ def test_requests_under_another_salt_do_not_share():
     engine.generate([prompt], max_new_tokens=2, salt="a")
     assert engine.generate([prompt], max_new_tokens=2, salt="b")[0].cached_tokens == 0
     assert engine.generate([prompt], max_new_tokens=2, salt="a")[0].cached_tokens == 8
+
+
+def test_an_attention_that_answers_in_float64_is_welcome():
+    """np.zeros is float64 unless told otherwise, and so is what a reader fills it with."""
+
+    def attention(queries, keys, values, batch):
+        return paged_attention_gather(queries.astype(np.float64), keys, values, batch)
+
+    kinds = set()
+
+    def watched(x, weight):
+        kinds.add(x.dtype.name)
+        return linear(x, weight)
+
+    model = Transformer(MODEL.config, MODEL.weights, linear=watched)
+    engine = PagedEngine(model, 20, 4, attention=attention)
+    mixed = prompts(3, seed=5)
+    for prompt, completion in zip(mixed, engine.generate(mixed, max_new_tokens=5), strict=True):
+        assert completion.tokens == alone(prompt, max_new_tokens=5)
+    assert kinds == {"float32"}
 
 
 def test_a_pool_of_the_readers_own_is_used():

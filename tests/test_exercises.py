@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import paged_tutorial
-from paged_tutorial import exercises
-from paged_tutorial.exercises import cards, exercise, ledger, report
+from paged_tutorial import BlockPool, exercises
+from paged_tutorial.exercises import answers_02, cards, exercise, ledger, report
 from paged_tutorial.exercises.cards import Card
 from paged_tutorial.exercises.checking import (
     all_sequences,
@@ -32,6 +32,8 @@ from paged_tutorial.exercises.play import (
     require_class,
     require_function,
 )
+from paged_tutorial.exercises.telling import state_of
+from paged_tutorial.policy import Policy
 
 SUM = "The result is the sum of the numbers."
 TOP = "The stack gives back what was put on it last."
@@ -281,6 +283,22 @@ def test_what_the_reader_prints_is_shown_for_the_failing_case_only(capsys):
     text = told(report.judge(make(), answer))
     assert "numbers are [-2]" in text and text.count("numbers are") == 1
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_fields_told_are_those_the_reader_gave():
+    class Own:
+        def __init__(self):
+            self._order, self.blocks = [3, 1], {1: "a"}
+
+    class OwnPolicy(Policy):
+        def __init__(self):
+            super().__init__()
+            self.seen = {2: 5}
+
+    assert state_of(Own()) == "_order = [3, 1], blocks = {1: 'a'}"
+    assert state_of(OwnPolicy()) == "seen = {2: 5}"
+    assert state_of(BlockPool(2)) == ""
+    assert "free" in state_of(answers_02.MyPool(2, 4))
 
 
 def test_an_object_that_cannot_be_shown_or_drawn_does_no_harm():

@@ -672,7 +672,7 @@ SHARED = "share adds a holder; a block in the queue leaves it, its content as it
 LAST = "The last holder to leave puts the block into the queue, and no other does."
 ENDS = "A block that can still be hit goes to the back of the queue, any other to the front."
 TWO_ARRAYS = "keys and values are two arrays: (layers, blocks, block size, kv heads, head_dim)."
-LIKE_QUERIES = "attention returns an array like the queries: their shape, and float32 as they are."
+LIKE_QUERIES = "attention returns an array in the shape of the queries."
 UNTOUCHED = "attention only reads: queries, keys and values stay as they were."
 ANY_SIZE = "Scores of any size are right: no exp overflows."
 ATTENTION = "attention equals attention over the same keys and values in one run."
@@ -766,8 +766,8 @@ class MemoryPlay(Play):
         with np.errstate(all="ignore"):
             outcome = self.run(text, lambda: self.memory.attention(queries, *blocks, batch))
         found = outcome.returned("an array like the queries", rule)
-        wanted = f"{truth.shape} of float32"
-        came = f"{np.shape(found)} of {getattr(found, 'dtype', type(found).__name__)}"
+        kind = "array" if isinstance(found, np.ndarray) else type(found).__name__
+        wanted, came = f"array {truth.shape}", f"{kind} {np.shape(found)}"
         self.require(wanted == came, LIKE_QUERIES, wanted, came)
         same = all(map(_same_numbers, before, (queries, blocks)))
         self.require(same, UNTOUCHED, "no change", "other numbers afterwards")
@@ -961,10 +961,10 @@ class MyMemory:
             "no maximum", "no exp overflows", "scores - scores.max(axis=1, keepdims=True)", "scores"
         ),
         Mutant(
-            "float64",
-            "like the queries",
-            "np.zeros_like(queries)",
-            "np.zeros(queries.shape)",
+            "heads in one row",
+            "the shape of the queries",
+            "return output",
+            "return output.reshape(len(output), -1)",
         ),
         Mutant(
             "the answer is written over the queries",
