@@ -37,6 +37,7 @@ SYSTEM = 0  # the key of the block that all prompts begin with
 def conversations(num_requests: int = 1200, seed: int = 0) -> list[list[int]]:
     """Requests like those of Mooncake's conversation trace: most blocks are used once.
 
+    So many people come that num_requests are expected; there may be fewer, never more.
     Raises TypeError or ValueError unless num_requests is a whole number of at least 1.
     """
     check_integer("num_requests", num_requests, 1)
@@ -137,6 +138,8 @@ def accesses(requests: Iterable[list[int]]) -> list[int]:
 
 
 def used_once(trace: Iterable[int]) -> float:
-    """The share of distinct blocks that a trace asks for only once."""
+    """The share of distinct blocks that a trace asks for only once. ValueError for no blocks."""
     counts = np.unique(np.asarray(list(trace)), return_counts=True)[1]
+    if not len(counts):
+        raise ValueError("the share of blocks used once is not defined for no blocks at all")
     return float(np.mean(counts == 1))

@@ -14,6 +14,7 @@ too, and the model fills just the holes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -250,8 +251,11 @@ class PagedKVCache:
         """The keys and values of a step, for the model: [(request, positions to compute)].
 
         Raises KeyError for an unknown request, ValueError for positions that are not the
-        first of the missing ones.
+        first of the missing ones or for a request that comes twice.
         """
+        for request_id, times in Counter(request_id for request_id, _ in plan).items():
+            if times > 1:
+                raise ValueError(f"request {request_id!r} comes twice in one batch")
         chosen = [self._next_missing(request_id, positions) for request_id, positions in plan]
         holdings = [self.holdings[request_id] for request_id, _ in plan]
         return PagedBatch(self.pool, list(zip(holdings, chosen, strict=True)), self.attention)

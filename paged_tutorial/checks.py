@@ -6,6 +6,8 @@ import math
 import operator
 from collections.abc import Iterable
 
+import numpy as np
+
 
 def check_integer(name: str, value, minimum: int, maximum: int | None = None) -> int:
     """Return `value` as an int in `minimum..maximum`.
@@ -29,10 +31,10 @@ def check_integer(name: str, value, minimum: int, maximum: int | None = None) ->
 def check_number(name: str, value, minimum: float, maximum: float = math.inf) -> float:
     """Return `value` as a finite float in `minimum..maximum`.
 
-    Raises TypeError for anything that is no number and ValueError for NaN, infinity or
-    a value outside the limits.
+    Raises TypeError for anything that is no number (booleans included) and ValueError for
+    NaN, infinity or a value outside the limits.
     """
-    if isinstance(value, (bool, str, bytes)):
+    if isinstance(value, (bool, np.bool_, str, bytes, bytearray)):
         raise TypeError(f"{name} must be a number, not {value!r}")
     try:
         number = float(value)

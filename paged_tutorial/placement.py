@@ -14,7 +14,7 @@ from collections import defaultdict
 
 def power_of_two(number: int) -> int:
     """The smallest power of two that is not less than `number`."""
-    return 1 << (number - 1).bit_length()
+    return 1 << max(0, number - 1).bit_length()
 
 
 class FirstFit:

@@ -26,8 +26,11 @@ def compute_batch(
     plan: [(request, missing positions, ascending)]; wanted: indices of the plan's entries
     Returns the logits at the last position of each wanted entry, (len(wanted),
     vocabulary_size) float32. Raises KeyError for an unknown request and ValueError for
-    positions that are not the first missing ones.
+    positions that are not the first missing ones, or for a wanted entry without positions.
     """
+    for request_id, positions in (plan[index] for index in wanted):
+        if not len(positions):
+            raise ValueError(f"request {request_id!r} computes no position and has no logits")
     batch = cache.batch(plan)
     last_rows = batch.batch.query_start[1:] - 1
     rows = last_rows[np.asarray(wanted, np.int64)]

@@ -53,8 +53,13 @@ class Quantiles:
 
         Between the published points the logarithm of the length is a straight line, and
         from 99 % on it goes on at half the slope, up to 100 %. Below the median the curve is
-        a power of the share, chosen so that the mean comes out as published.
+        a power of the share, chosen so that the mean comes out as published. Raises
+        ValueError for quantiles that fall, or with which no curve has the mean.
         """
+        if not 0 < self.p50 <= self.p90 <= self.p99:
+            raise ValueError(
+                f"quantiles must rise from above 0, got {self.p50:g}, {self.p90:g}, {self.p99:g}"
+            )
         top = self.p99 * math.sqrt(self.p99 / self.p90)
         points = [(0.5, self.p50), (0.9, self.p90), (0.99, self.p99), (1.0, top)]
         known, lengths = np.array(points).T
@@ -84,7 +89,9 @@ class OnlyMean:
 
     def length_at(self, share: np.ndarray) -> np.ndarray:
         """The length that this share of the texts does not exceed."""
-        return np.ceil(np.log1p(-share) / math.log1p(-1 / self.mean))
+        check_number("mean", self.mean, 1)
+        slope = math.log1p(-1 / self.mean) if self.mean > 1 else -math.inf
+        return np.maximum(1, np.ceil(np.log1p(-share) / slope))
 
 
 @dataclass(frozen=True)

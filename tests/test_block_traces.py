@@ -68,6 +68,8 @@ def test_simple_ones():
     assert accesses(loop(3, 2)) == [2, 1, 0, 2, 1, 0]
     assert sorted(set(accesses(uniform(5, 100)))) == [0, 1, 2, 3, 4]
     assert used_once([1, 2, 2, 3]) == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="no blocks"):
+        used_once([])
 
 
 @pytest.mark.parametrize("number", (0, -3, 1.5))

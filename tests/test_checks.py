@@ -50,7 +50,7 @@ def test_a_number_above_the_limit_names_both_limits():
         check_number("top_p", 1.5, 0, 1)
 
 
-@pytest.mark.parametrize("value", ["0.5", b"1", None, True, [1.0], 1j])
+@pytest.mark.parametrize("value", ["0.5", b"1", bytearray(b"1"), None, True, np.True_, [1.0], 1j])
 def test_what_is_no_number_is_a_type_error(value):
     with pytest.raises(TypeError, match="temperature must be a number"):
         check_number("temperature", value, 0)

@@ -163,6 +163,16 @@ def test_requests_differ_by_colour_letter_and_pattern():
     assert len(set(labels)) == len(labels)
 
 
+@pytest.mark.parametrize(
+    "names", [("C1", "chat-1"), ("R3", 3, "r-3"), ("a-2", "A1", "A2", "a_2"), (3, "R3", "row 3")]
+)
+def test_no_two_requests_have_one_label(names):
+    cast = Cast(names)
+    labels = [cast.label(name) for name in names]
+    assert len(set(labels)) == len(names)
+    assert [cast.request_of(label) for label in labels] == list(names)
+
+
 def test_a_request_keeps_its_look_whoever_else_is_there():
     assert Cast(["B"]).style("B") == Cast("ABC").style("B")
     assert Cast([3]).style(3) == Cast(range(9)).style(3)

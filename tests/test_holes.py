@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from paged_tutorial.attention import paged_attention_blocks, paged_attention_gather
 from paged_tutorial.kernels import paged_attention
 from paged_tutorial.model import random_model
+from paged_tutorial.recompute import compute_batch
 
 from helpers import compute, contents, make_model_cache, quick, run_cold
 
@@ -112,3 +113,25 @@ def test_holes_of_several_requests_are_filled_in_one_batch():
     logits = MODEL.forward(batch.tokens, batch.positions, batch, rows=[5, 11])
     for row, tokens in zip(logits, texts.values(), strict=True):
         np.testing.assert_allclose(row, run_cold(MODEL, tokens)[0][-1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("plan", [[("a", []), ("b", [0, 1])], [("b", [0, 1]), ("a", [])]])
+def test_logits_are_never_those_of_another_request(plan):
+    """Whoever computes nothing in a batch has no last row, and must not get a neighbour's."""
+    cache = make_model_cache(MODEL, NUM_BLOCKS)
+    cache.admit("a", [1, 2, 3])
+    cache.admit("b", [7, 8])
+    wanted = [[name for name, _ in plan].index("a")]
+    with pytest.raises(ValueError, match="'a' computes no position"):
+        compute_batch(MODEL, cache, plan, wanted)
+    assert cache.missing("b") == [0, 1]
+    assert compute_batch(MODEL, cache, plan, []).shape == (0, 101)
+    assert cache.missing("b") == []
+
+
+def test_a_request_comes_once_in_a_batch():
+    cache = make_model_cache(MODEL, NUM_BLOCKS)
+    cache.admit("a", [1, 2, 3])
+    with pytest.raises(ValueError, match="'a' comes twice"):
+        compute_batch(MODEL, cache, [("a", [0, 1]), ("a", [0, 1])], [0])
+    assert cache.missing("a") == [0, 1, 2]

@@ -21,6 +21,7 @@ from helpers import quick
 
 
 def test_power_of_two():
+    assert power_of_two(0) == 1
     assert [power_of_two(n) for n in (1, 2, 3, 4, 5, 8, 9, 2048)] == [1, 2, 4, 4, 8, 8, 16, 2048]
 
 

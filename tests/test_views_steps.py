@@ -96,6 +96,16 @@ def test_a_request_that_comes_back_under_its_name_is_not_called_preempted():
     assert waited and not any(step.preempted for step in waited)
 
 
+def test_two_may_watch_one_engine():
+    engine = engine_with([(3, 1)])
+    engine.cache.batch = before = engine.cache.batch
+    with watch(engine) as outer:
+        with watch(engine) as inner:
+            engine.step()
+    assert len(outer) == len(inner) == 1
+    assert engine.cache.batch is before
+
+
 def test_an_engine_of_your_own_needs_a_cache_and_a_line():
     engine = engine_with([(3, 1)])
     own = SimpleNamespace(cache=engine.cache, waiting=[SimpleNamespace(request_id="Z")])

@@ -12,6 +12,7 @@ import pytest
 
 from paged_tutorial import BlockPool, PagedEngine, Trace, random_model
 from paged_tutorial.views import draw, explore, record, what_if
+from paged_tutorial.views.controls import make_control
 from paged_tutorial.views.plots import axes
 
 from helpers import make_cache, serve
@@ -111,6 +112,16 @@ def test_controls_start_at_the_defaults_and_redraw():
         seen.append(step_of(widget))
     assert seen == [0, 1, 2, 3, 4]
     assert "9 blocks" in widget.view.value and "0.25 c True" in widget.view.value
+
+
+def test_a_control_is_made_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "paged_tutorial.views.widgets.make_control",
+        lambda name, *rest: made.append(name) or make_control(name, *rest),
+    )
+    what_if(build, num_blocks=(2, 12), policy=["a", "b"])
+    assert made == ["num_blocks", "policy"]
 
 
 def test_each_control_has_a_label_and_a_tooltip():

@@ -105,6 +105,18 @@ def test_equal_quantiles_are_a_constant():
     assert Quantiles(8, 8, 8, 8).length_at(np.array([0.1, 0.5, 0.95, 1])) == pytest.approx([8] * 4)
 
 
+@pytest.mark.parametrize("points", [(10, 5, 20, 6), (0, 1, 2, 0.5), (5, 9, 8, 5)])
+def test_quantiles_that_fall_or_begin_at_zero_are_refused(points):
+    with pytest.raises(ValueError, match="must rise from above 0"):
+        Quantiles(*points).length_at(np.array([0.7]))
+
+
+def test_texts_of_one_token_on_average_all_have_one_token():
+    assert OnlyMean(1).length_at(np.array([0.0, 0.5, 0.999])).tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="mean must be .* at least 1, got 0.5"):
+        OnlyMean(0.5).length_at(np.array([0.5]))
+
+
 def test_the_geometric_distribution_is_that_of_numpy():
     shares = (np.arange(100_000) + 0.5) / 100_000
     drawn = OnlyMean(19).length_at(shares)

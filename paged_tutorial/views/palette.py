@@ -7,6 +7,7 @@ prints in grey, has the letter on the tile, and the pattern in the slots of kept
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -120,8 +121,9 @@ class Cast:
             index = self._named
             self._named += 1
             label = name if len(name) <= 3 else _short(name)
-            if label in self._labels.values():
-                label = f"{label[:1]}{index}"
+        numbered = (f"{label[:1]}{number}" for number in itertools.count(index))
+        while label and label in self._labels.values():
+            label = next(numbered)
         self._labels[request] = label
         self._styles[request] = _style(index)
 

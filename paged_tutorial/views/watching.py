@@ -43,6 +43,7 @@ class Watch(Sequence):
 
     def __enter__(self) -> Watch:
         cache, batch = self.engine.cache, self.engine.cache.batch
+        self._before = vars(cache).get("batch")  # somebody else may be watching already
 
         def listen(plan):
             self._note(plan)
@@ -53,6 +54,8 @@ class Watch(Sequence):
 
     def __exit__(self, *_) -> None:
         del self.engine.cache.batch
+        if self._before is not None:
+            self.engine.cache.batch = self._before
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -142,7 +142,6 @@ class WhatIf(ipywidgets.VBox):
         self.controls = {
             name: make_control(name, given, defaults.get(name))
             for name, given in specifications.items()
-            for name, given in specifications.items()
         }
         widest = max(len(name) for name in self.controls)
         for control in self.controls.values():
