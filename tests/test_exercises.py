@@ -296,7 +296,7 @@ def test_the_fields_told_are_those_the_reader_gave():
             self.seen = {2: 5}
 
     assert state_of(Own()) == "_order = [3, 1], blocks = {1: 'a'}"
-    assert state_of(OwnPolicy()) == "seen = {2: 5}"
+    assert state_of(OwnPolicy()) == "history = {}, seen = {2: 5}"
     assert state_of(BlockPool(2)) == ""
     assert "free" in state_of(answers_02.MyPool(2, 4))
 
