@@ -316,6 +316,46 @@ def test_an_object_that_cannot_be_shown_or_drawn_does_no_harm():
     told(verdict)
 
 
+class Grudging(int):
+    """A number that will not be compared."""
+
+    def __eq__(self, other):
+        raise RuntimeError("not with me")
+
+    __hash__ = int.__hash__
+
+
+def test_an_answer_that_raises_when_it_is_looked_at_is_told_and_not_raised():
+    class Odd(Stack):
+        def pop(self):
+            return Grudging(super().pop())
+
+    verdict = report.judge(STACK, Odd)
+    assert verdict.failure.broken.rule == NO_ACCIDENT
+    text = told(verdict)
+    assert "RuntimeError: not with me" in text and "It arose in __eq__" in text
+
+
+@pytest.mark.parametrize("many", [[], [0, 1]])
+def test_an_array_in_place_of_the_number_of_free_blocks_is_told(many):
+    class Indices(answers_02.MyPool):
+        @property
+        def num_free(self):
+            return np.array(many, int)
+
+    text = told(report.judge(exercise.find("2.2"), Indices))
+    assert f"came:       num_free array({many}" in text
+
+
+def test_a_generator_in_place_of_the_number_of_free_blocks_is_told_without_its_address():
+    class Later(answers_02.MyPool):
+        @property
+        def num_free(self):
+            return (block for block in self.free)
+
+    assert "came:       num_free a generator" in told(report.judge(exercise.find("2.2"), Later))
+
+
 # -- endless -------------------------------------------------------------------------------
 
 

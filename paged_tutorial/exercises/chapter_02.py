@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 
+import numpy as np
+
 from paged_tutorial import (
     BlockPool,
     OutOfBlocksError,
@@ -18,6 +20,7 @@ from .exercise import Exercise, Mutant
 from .play import Case, Play, Unattempted, require_class, require_function
 from .plug import PluggedPool
 from .smollm2 import new_tokens_of, smollm2
+from .telling import tell
 
 # -- 2.1 ----------------------------------------------------------------------------------
 
@@ -186,8 +189,9 @@ class PoolPlay(Play):
         free = self.peek("pool.num_free", lambda: pool.num_free)
         advice = "num_free is read without parentheses: a @property." if callable(free) else ""
         expected = f"num_free {wanted.count(0)}"
-        told = "a method" if callable(free) else f"num_free {free!r}"
-        right = not callable(free) and free == wanted.count(0)
+        told = "a method" if callable(free) else f"num_free {tell(free)}"
+        one = not callable(free) and np.ndim(free) == 0  # an array of indices is no number
+        right = one and free == wanted.count(0)
         self.require(right, rule_of_free or rule, expected, told, advice)
 
 

@@ -174,9 +174,15 @@ class Play:
 
     def play(self, case: Case) -> None:
         """Begin and make all moves."""
-        self.begin(*case.start)
-        for name, *arguments in case.moves:
-            getattr(self, name)(*arguments)
+        try:
+            self.begin(*case.start)
+            for name, *arguments in case.moves:
+                getattr(self, name)(*arguments)
+        except (Broken, Unattempted, Unusable):
+            raise
+        except Exception as error:  # a value that cannot even be compared or counted
+            expected = "values that can be looked at"
+            raise Broken(NO_ACCIDENT, expected, tell_error(error), where(error)) from None
 
 
 def require_function(thing, *parameters: str) -> None:
