@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -257,6 +258,23 @@ def test_what_contradicts_itself_is_marked():
     assert "contradiction with itself: block 2" in draw(neither).alt
     sound = Own(num_blocks=3, ref_counts=[1, 0, 0], free=[1, 2])
     assert "contradiction" not in draw(sound).alt
+
+
+@pytest.mark.parametrize("huge", [10**30, np.iinfo(np.int64).max])
+@pytest.mark.parametrize(
+    "own",
+    [
+        lambda huge: dict(block_size=4, block_ids=[2, huge]),
+        lambda huge: dict(block_size=4, free=[2, huge]),
+        lambda huge: dict(block_size=4, tables={"A": [2, huge]}),
+        lambda huge: dict(num_blocks=huge, free=[2]),
+        lambda huge: dict(num_blocks=huge, reference_counts={2: 0}, free=[2]),
+        lambda huge: dict(block_size=huge, free=[2]),
+    ],
+)
+def test_a_number_that_is_no_block_is_drawn_and_does_not_fill_the_memory(own, huge):
+    picture = draw(SimpleNamespace(**own(huge)))
+    assert "Block pool. 3 blocks" in picture.alt
 
 
 def test_only_a_queue_is_said_to_hand_out_its_first_block():

@@ -22,6 +22,7 @@ COUNTS = ("reference_counts", "ref_counts")
 QUEUES = ("queue", "free", "free_list", "free_blocks")
 TABLES = ("tables", "page_tables")
 LENGTHS = ("lengths", "num_tokens")
+MOST = 2**20  # a larger number of blocks or slots is a mistake of the reader's, and no pool
 ABSENT = ("waiting", "idle")  # such a request holds nothing; its table is what would be found
 
 
@@ -161,7 +162,7 @@ def _of_table(table) -> Snapshot:
     blocks = _integers(table.block_ids)
     view = RequestView("", blocks)
     return Snapshot(
-        max(blocks, default=-1) + 1,
+        _reach(blocks),
         _number(_value(table, "block_size")) or None,
         None,
         None,
@@ -178,7 +179,7 @@ def _of_anything(thing) -> Snapshot:
     known = [*(queue or ()), *(b for view in requests for b in view.blocks if b is not None)]
     num_blocks = _number(_value(thing, "num_blocks"))
     if num_blocks is None:
-        num_blocks = len(counts) if isinstance(counts, Sequence) else max(known, default=-1) + 1
+        num_blocks = len(counts) if isinstance(counts, Sequence) else _reach(known)
     if isinstance(counts, Mapping):
         counts = [counts.get(block, 0) for block in range(num_blocks)]
     if counts is not None:
@@ -245,7 +246,12 @@ def _collection(value) -> bool:
 
 
 def _number(value) -> int | None:
-    return int(value) if isinstance(value, Integral) and value >= 0 else None
+    return int(value) if isinstance(value, Integral) and 0 <= value <= MOST else None
+
+
+def _reach(block_ids: Iterable[int]) -> int:
+    """Blocks that a pool has at least, if it has these; an id that no pool has is left out."""
+    return 1 + max((block for block in block_ids if block < MOST), default=-1)
 
 
 def _integers(values) -> tuple[int, ...]:
