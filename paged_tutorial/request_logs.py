@@ -32,13 +32,17 @@ def read_azure(path: str | Path) -> list[Arrival]:
     header = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"]
     arrivals: list[Arrival] = []
     start = 0
-    with open(path, newline="", encoding="utf-8-sig") as file:
+    # What is no UTF-8 is replaced and then refused as a field, in its own line.
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.reader(file)
         found = next(rows, [])
         if found != header:
             raise ValueError(f"{_name(path)}: line 1 must be {','.join(header)}, found {found}")
-        for row in rows:
-            with _Line(path, rows.line_num):
+        while True:
+            with _Line(path, rows.line_num + 1):
+                row = next(rows, None)
+                if row is None:
+                    break
                 if not row:  # a file may end in an empty line
                     continue
                 stamp, prompt, answer = _fields(row, 3)
@@ -56,7 +60,7 @@ def read_mooncake(path: str | Path) -> list[Arrival]:
     """
     arrivals: list[Arrival] = []
     start = 0
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             with _Line(path, number):
                 if not line.strip():
@@ -90,7 +94,7 @@ class _Line:
     def __exit__(self, kind, error, trace) -> None:
         if isinstance(error, KeyError):
             raise ValueError(f"{self.place} has no {error}") from None
-        if isinstance(error, (ValueError, TypeError)):
+        if isinstance(error, (ValueError, TypeError, OverflowError, RecursionError, csv.Error)):
             raise ValueError(f"{self.place}: {error}") from None
 
 
@@ -101,7 +105,10 @@ def _name(path: str | Path) -> str:
 def _fields(row: list[str], number: int) -> list:
     if len(row) != number:
         raise ValueError(f"{number} fields are needed, found {len(row)}")
-    return [row[0], *(int(field) for field in row[1:])]
+    for field in row[1:]:
+        if not re.fullmatch("-?[0-9]+", field):
+            raise ValueError(f"{field!r} is no whole number")
+    return [row[0], *map(int, row[1:])]
 
 
 def _ticks(stamp: str) -> int:

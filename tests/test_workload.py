@@ -187,7 +187,7 @@ def test_azure_of_a_header_alone_is_a_quiet_hour(tmp_path):
         ("TIMESTAMP,", "TIME,", "line 1 must be TIMESTAMP,ContextTokens,GeneratedTokens"),
         (AZURE, "", "line 1 must be"),
         (",396,109", ",396", "line 3: 3 fields are needed, found 2"),
-        (",396,", ",many,", "line 3: invalid literal"),
+        (",396,", ",many,", "line 3: 'many' is no whole number"),
         (",396,", ",0,", "line 3: prompt tokens must be at least 1, got 0"),
         (",396,109", ",396,-1", "line 3: answer tokens must be at least 0"),
         ("00:00:00.0000001", "24:61:00.0000001", "line 3: .*time data"),
@@ -229,6 +229,42 @@ def test_mooncake_names_the_line_that_is_wrong(tmp_path, old, new, words):
     assert MOONCAKE.count(old) == 1
     with pytest.raises(ValueError, match=f"log.txt: {words}"):
         read_mooncake(written(tmp_path, MOONCAKE.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        (b"3\xff", "'3\N{REPLACEMENT CHARACTER}'"),
+        (b'"' + b"1" * 200_000, "field larger than field limit"),
+        (b"3_9", "'3_9' is no whole number"),
+        (b" 39", "' 39' is no whole number"),
+        ("٣٩".encode(), "'٣٩' is no whole number"),
+    ],
+)
+def test_azure_names_the_line_of_a_damaged_file_too(tmp_path, field, words):
+    path = written(tmp_path, "")
+    path.write_bytes(AZURE.encode().replace(b"396", field))
+    with pytest.raises(ValueError, match=f"log.txt: line 3: .*{words}"):
+        read_azure(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"timestamp": "\xff"}', "can't decode byte 0xff"),
+        (MOONCAKE.splitlines()[1].replace("3500", "1" * 400).encode(), "too large"),
+        (b"[" * 100_000, "recursion"),
+    ],
+)
+def test_mooncake_names_the_line_of_a_damaged_file_too(tmp_path, line, words):
+    path = written(tmp_path, "")
+    path.write_bytes(MOONCAKE.encode().splitlines()[0] + b"\r\n" + line)
+    with pytest.raises(ValueError, match=f"log.txt: line 2: .*{words}"):
+        read_mooncake(path)
+
+
+def test_mooncake_with_the_mark_that_editors_leave(tmp_path):
+    assert len(read_mooncake(written(tmp_path, "\ufeff" + MOONCAKE))) == 2
 
 
 def test_a_missing_file_says_so(tmp_path):
