@@ -32,7 +32,7 @@ from paged_tutorial.exercises.play import (
     require_class,
     require_function,
 )
-from paged_tutorial.exercises.telling import state_of
+from paged_tutorial.exercises.telling import state_of, where
 from paged_tutorial.policy import Policy
 
 SUM = "The result is the sum of the numbers."
@@ -323,6 +323,42 @@ class Grudging(int):
         raise RuntimeError("not with me")
 
     __hash__ = int.__hash__
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Mute(), "Mute"),
+        (ValueError(f"not {object()}"), "ValueError: not <object object>"),
+        (KeyError("x" * 10_000), "KeyError: 'xxx"),
+    ],
+)
+def test_any_message_of_an_exception_is_told_short_and_without_addresses(error, said):
+    def answer(numbers):
+        raise error
+
+    text = told(report.judge(make(), answer))
+    assert f"came:       {said}" in text
+    assert len(text) < 2_000
+
+
+def test_the_reader_s_line_is_found_wherever_the_course_lies(monkeypatch):
+    """A folder named answers, somewhere above, makes no difference."""
+    course = Path("/home/me/answers/paged_tutorial")
+    own = str(course / "exercises" / "telling.py")
+    monkeypatch.setattr("paged_tutorial.exercises.telling.__file__", own)
+    names = {}
+    ours, theirs = "def pop():\n    [].pop()\n", "def answer():\n    pop()\n"
+    exec(compile(ours, str(course / "lru.py"), "exec"), names)
+    exec(compile(theirs, "/home/me/answers/notebook.py", "exec"), names)
+    with pytest.raises(IndexError) as caught:
+        names["answer"]()
+    assert where(caught.value) == "It arose in answer."
 
 
 def test_an_answer_that_raises_when_it_is_looked_at_is_told_and_not_raised():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 import traceback
 from collections import deque
 from pathlib import Path
 
+ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")
 PLAIN = (int, str, list, tuple, dict, set, frozenset, deque)
 
 
@@ -27,9 +29,18 @@ def tell(value: object) -> str:
 
 
 def tell_error(error: BaseException) -> str:
-    """An exception with its message."""
-    message = " ".join(str(error).split())
+    """An exception with its message, without addresses in memory."""
+    message = ADDRESS.sub("", message_of(error))
+    message = message if len(message) <= 400 else f"{message[:397]}…"
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception in one line; nothing if it cannot be made."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:
+        return ""
 
 
 def advice_on(value: object) -> str:
@@ -51,7 +62,8 @@ def where(error: BaseException) -> str:
     ours = str(Path(__file__).parents[1])
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         code = frame.f_code
-        if code.co_filename.startswith(ours) and "answers" not in code.co_filename:
+        an_answer = Path(code.co_filename).name.startswith("answers")
+        if code.co_filename.startswith(ours) and not an_answer:
             continue
         text = linecache.getline(code.co_filename, line).strip()
         return f"It arose in {code.co_name}, at: {text}" if text else f"It arose in {code.co_name}."
