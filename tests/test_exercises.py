@@ -426,6 +426,23 @@ def test_an_endless_answer_is_stopped_and_its_call_shown(answer):
     assert ("restart the kernel" in text) == (answer is not forever)
 
 
+@pytest.mark.parametrize(("stall", "state"), [(0.1, "right"), (1.0, "unusable")])
+def test_a_machine_that_stalls_before_the_first_case_is_no_fault_of_the_answer(
+    stall, state, monkeypatch
+):
+    monkeypatch.setattr("paged_tutorial.exercises.checking.LIMITS", (0.05, 0.5))
+
+    def cases():
+        end = time.monotonic() + stall
+        while time.monotonic() < end:
+            pass
+        yield Case(((1, 2),))
+
+    verdict = report.judge(make(cases=cases), total)
+    assert verdict.state == state
+    assert ("too busy" in told(verdict)) == (state == "unusable")
+
+
 def test_a_stopped_worker_is_gone():
     before = threading.active_count()
     with pytest.raises(TimeUp):

@@ -61,7 +61,7 @@ def _search(make_play, thing, cases) -> Failure | None:
         try:
             failure = guard.run(look)
         except TimeUp:
-            failure = attempt(make_play, thing, current[0], 2 * seconds)
+            failure = attempt(make_play, thing, current[0], 2 * seconds) if current else None
             if failure is None:  # the machine was slow, not the reader's code
                 continue
         if failure is not None and guard.printed:
