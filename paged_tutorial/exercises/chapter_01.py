@@ -9,7 +9,7 @@ from paged_tutorial.placement import Buddy
 from paged_tutorial.reservation import Paged, Text
 
 from . import answers_01 as answers
-from .checking import all_sequences
+from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
 from .play import Case, Play, Unattempted, require_function
 
@@ -106,7 +106,7 @@ def account_cases():
     """All small requests; first those whose slots are enough, then those that must grow."""
     triples = [
         (now, end, slots)
-        for now, end, slots in itertools.product(range(1, 6), range(1, 8), range(1, 9))
+        for now, end, slots in itertools.product(range(6), range(1, 8), range(1, 9))
         if now <= end and now <= slots
     ]
     yield from map(Case, sorted(triples, key=lambda t: (t[1] > t[2], sum(t))))
@@ -163,6 +163,12 @@ def account(now, end, slots):
             "used_in_the_end",
         ),
         Mutant("slots not used yet", "for nothing", "slots - used_in_the_end", "slots - now"),
+        Mutant(
+            "a request without tokens is taken to have one",
+            "for later",
+            "used_in_the_end - now",
+            "used_in_the_end - max(now, 1)",
+        ),
         Mutant("two numbers", "three whole numbers", ", slots - used_in_the_end", ""),
         Mutant("the end for now", "hold a token now", "return now", "return used_in_the_end"),
     ),
@@ -329,11 +335,14 @@ def _slots(row: Buddy) -> list[int]:
 
 
 def give_back_cases():
-    """All short sequences on a row of 8, and on one that is no power of two."""
+    """All short sequences on a row of 8, and on one that is no power of two; longer ones."""
     for num_slots in (2, 4, 8, 6):
         takes = [("take", slots) for slots in (1, 2, 3) if slots <= num_slots // 2 + 1]
         gives = [("give", which) for which in range(3)]
         yield from all_sequences((num_slots,), [*takes, *gives], 5)
+    moves = [*(("take", slots) for slots in (1, 1, 2, 3, 5)), *(("give", k) for k in range(5))]
+    for num_slots in (32, 44):
+        yield from random_sequences((num_slots,), moves, 24, 20)
 
 
 GIVE_BACK_STUB = '''
@@ -398,6 +407,12 @@ GIVE_BACK = Exercise(
             "become one piece",
             "while (start ^ size) in",
             "while not start & size and (start ^ size) in",
+        ),
+        Mutant(
+            "joined three times at most",
+            "again and again",
+            "while (start ^ size) in",
+            "while size < 8 and (start ^ size) in",
         ),
     ),
     alternatives=(answers.give_back_by_halves,),
