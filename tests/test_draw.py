@@ -305,6 +305,11 @@ def test_a_timeline_of_very_many_lanes_says_what_it_leaves_out():
     assert "50 more are not shown" in picture.svg
 
 
+def test_a_timeline_of_pieces_far_apart_does_not_fill_the_memory():
+    picture = draw_timeline([(0, 0, 1, "A"), (10**12, 0, 1, "B")])
+    assert f"{10**12 + 1 - 300} more are not shown" in picture.svg
+
+
 def test_a_timeline_without_lives_is_a_clear_error():
     with pytest.raises(ValueError, match="nothing to draw"):
         draw_timeline([])

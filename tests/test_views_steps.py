@@ -188,6 +188,11 @@ def test_long_runs_keep_the_width():
     assert wide[0] == wide[1]
 
 
+def test_a_very_long_run_can_be_drawn_too():
+    steps = [step_of({"A": (0,)}, {"A": 1})] * 15_000
+    assert draw_steps(steps, "Many").alt.startswith("Many. 15000 steps of 1 requests.")
+
+
 def test_the_widget_rebuilds_the_engine_from_its_sliders():
     def serve(num_blocks=16, batch_size=3, chunk=8):
         engine = engine_with([(9, 6), (14, 8), (5, 9)], num_blocks,

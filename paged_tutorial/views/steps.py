@@ -7,6 +7,7 @@ what `watch` has seen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 
 from .frame import INNER, MARGIN, WIDTH, Caption, Title
@@ -95,7 +96,8 @@ def draw_steps(
         parts.append(path(f"M{left} {y + 13:g}h{cell * len(steps):.1f}", "none", RULE, 1))
         parts.append(_line(steps, who, style, left, y, cell))
     parts.append(_filling(steps, left, pool, cell, high))
-    every = next(k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500) if k * cell >= 24)
+    round_numbers = (k * 10**n for n in itertools.count() for k in (1, 2, 5))
+    every = next(k for k in round_numbers if k * cell >= 24)
     for number in range(every, len(steps) + 1, every):
         x = left + (number - 0.5) * cell
         parts.append(text(x, bottom + 15, number, 11, MUTED, "middle"))

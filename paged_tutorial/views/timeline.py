@@ -89,7 +89,7 @@ class _Chart:
         self.numbered = all(isinstance(span.lane, int) for span in spans)
         if self.numbered:
             self.first = min(span.lane for span in spans)
-            self.names = list(range(self.first, max(span.lane + span.size for span in spans)))
+            self.names = range(self.first, max(span.lane + span.size for span in spans))
         else:
             self.first, self.names = 0, list(dict.fromkeys(span.lane for span in spans))
         self.hidden = max(0, len(self.names) - MOST_LANES)
