@@ -32,7 +32,7 @@ from paged_tutorial.exercises.play import (
     require_class,
     require_function,
 )
-from paged_tutorial.exercises.telling import state_of, where
+from paged_tutorial.exercises.telling import names, state_of, where
 from paged_tutorial.policy import Policy
 
 SUM = "The result is the sum of the numbers."
@@ -345,6 +345,21 @@ def test_any_message_of_an_exception_is_told_short_and_without_addresses(error, 
     text = told(report.judge(make(), answer))
     assert f"came:       {said}" in text
     assert len(text) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("message", "what", "there"),
+    [
+        ("block 10", 0, False),
+        ("block 10", 10, True),
+        ("101 is no block", 1, False),
+        ("there is no block -1.", -1, True),
+        ("block-1", 1, True),
+        ("nobody holds it", 1, False),
+    ],
+)
+def test_a_number_is_named_by_a_message_only_if_it_stands_there_whole(message, what, there):
+    assert names(ValueError(message), what) is there
 
 
 def test_the_reader_s_line_is_found_wherever_the_course_lies(monkeypatch):

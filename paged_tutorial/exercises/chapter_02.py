@@ -105,7 +105,7 @@ FRESH = "A new pool has all its blocks free and nobody holds any."
 REAL = "Blocks are numbered from 0 to num_blocks − 1; others are refused with ValueError."
 ONE_OWNER = "A block is handed out only while nobody holds it."
 AVAILABLE = "While a block is free, allocate hands one out."
-EMPTY = "An empty pool says so with OutOfBlocksError."
+EMPTY = "An empty pool says so with OutOfBlocksError(1, 0): one is needed, none is free."
 DOUBLE = "Nobody can release a block that nobody holds."
 HELD = "Nobody can share a block that nobody holds."
 BACK = "Sharing a free block brings it back: it is held once and no longer free."
@@ -113,6 +113,9 @@ LAST = "A block becomes free when its last holder leaves, not before and not lat
 HANDED_OUT = "A block that is handed out is no longer free."
 COUNT = "The reference count of a block is the number of its holders."
 UNCHANGED = "A refused call changes nothing."
+
+
+FLOATS = (float, np.floating)
 
 
 class PoolPlay(Play):
@@ -134,6 +137,8 @@ class PoolPlay(Play):
         free = [block for block, count in enumerate(self.holders) if not count]
         if not free:
             outcome.raised(OutOfBlocksError, EMPTY)
+            came = f"needed {outcome.error.needed!r}, free {outcome.error.free!r}"
+            self.require(came == "needed 1, free 0", EMPTY, "needed 1, free 0", came)
             self._compare(UNCHANGED)
             return
         expected = f"a free block: {' or '.join(map(str, free))}"
@@ -190,7 +195,8 @@ class PoolPlay(Play):
         advice = "num_free is read without parentheses: a @property." if callable(free) else ""
         expected = f"num_free {wanted.count(0)}"
         told = "a method" if callable(free) else f"num_free {tell(free)}"
-        one = not callable(free) and np.ndim(free) == 0  # an array of indices is no number
+        # An array of indices is no number, and a float counts nothing.
+        one = not callable(free) and np.ndim(free) == 0 and not isinstance(free, FLOATS)
         right = one and free == wanted.count(0)
         self.require(right, rule_of_free or rule, expected, told, advice)
 
@@ -208,6 +214,8 @@ def pool_cases():
         # Mostly moves on real blocks, or nothing would ever fill up.
         moves = [("allocate",)] * num_blocks + _moves((*range(num_blocks), num_blocks, -1))
         yield from random_sequences((num_blocks,), moves, 30, 50)
+    # More blocks than block_size is by default, and numbers of two digits.
+    yield Case((20,), (("allocate",),) * 21 + (("release", 17), ("share", 17), ("share", 12)))
 
 
 POOL = Exercise(
@@ -303,6 +311,30 @@ class MyPool:
             "self.free = list(range(num_blocks))",
             "self.free = vars(MyPool).get('_all') or []; MyPool._all = self.free; "
             "self.free.extend(range(num_blocks))",
+        ),
+        Mutant(
+            "needed and free exchanged",
+            "one is needed, none is free",
+            "OutOfBlocksError(needed=1, free=0)",
+            "OutOfBlocksError(0, 1)",
+        ),
+        Mutant(
+            "the message names another block",
+            "a block that nobody holds",
+            'f"nobody holds block {block}"',
+            'f"nobody holds block {block + 10}"',
+        ),
+        Mutant(
+            "a count for each token of a block",
+            "in an unexpected exception",
+            "[0] * num_blocks",
+            "[0] * block_size",
+        ),
+        Mutant(
+            "the number of free ones is a float",
+            "new pool",
+            "return len(self.free)",
+            "return len(self.free) / 1",
         ),
         Mutant(
             "waiting for a free block",
@@ -446,6 +478,7 @@ TAKE = Exercise(
 
 # -- 2.4 ----------------------------------------------------------------------------------
 
+OWN_SIZE = "A pool is made of a number of blocks and a block size, and keeps both."
 SAME_ANSWER = "On your pool the model says what it says on the package's own."
 ALL_BACK = "When all requests are finished, all blocks are free."
 LONG = 120.0  # seconds for a model on a busy machine
@@ -472,9 +505,14 @@ class ModelPlay(PoolPlay):
         model, rounds, new_tokens = _workload(name)
         truth = _truth(name)
         number = len(self.holders)
-        pool = self.subject = self.thing(number, block_size)
         self.calls.clear()
-        self.run(f"pool = {self.name}({number}, {block_size})", lambda: None)
+        text = f"pool = {self.name}({number}, {block_size})"
+        made = self.run(text, self.thing, number, block_size)
+        pool = self.subject = made.returned("a pool", OWN_SIZE)
+        made.value = None
+        for field, wanted in (("num_blocks", number), ("block_size", block_size)):
+            came = getattr(pool, field, "missing")
+            self.require(came == wanted, OWN_SIZE, f"pool.{field} {wanted}", tell(came))
         engine = PagedEngine(model, pool=PluggedPool(pool, model.config))
         for prompts, expected in zip(rounds, truth, strict=True):
             outcome = self.run(
@@ -580,6 +618,20 @@ class PoolForTheModel(MyPool):
             "numbered from 0",
             'raise ValueError(f"there is no block {block}")',
             "return",
+        ),
+        Mutant(
+            "the block size is not kept",
+            "and keeps both",
+            "    def share",
+            "    def __init__(self, num_blocks, block_size=16):\n"
+            "        super().__init__(num_blocks)\n\n    def share",
+        ),
+        Mutant(
+            "a block size cannot be given",
+            "and keeps both",
+            "    def share",
+            "    def __init__(self, num_blocks):\n"
+            "        super().__init__(num_blocks)\n\n    def share",
         ),
     ),
     alternatives=(answers.PoolOfThePackage,),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .limits import Guard
-from .telling import advice_on, message_of, name_of, tell, tell_error, where
+from .telling import advice_on, name_of, names, tell, tell_error, where
 
 ENDS = "Every call comes to an end."
 NO_ACCIDENT = "No call ends in an unexpected exception."
@@ -104,9 +104,8 @@ class Outcome:
         expected = kind.__name__ + (f" whose message names {named}" if mentions else "")
         if self.error is None:
             raise Broken(rule, expected, f"no exception; it returned {self.came()}")
-        said = message_of(self.error)
-        missing = [m for m in mentions if str(m) not in said]
-        if not isinstance(self.error, kind) or missing:
+        named = all(names(self.error, mention) for mention in mentions)
+        if not isinstance(self.error, kind) or not named:
             raise Broken(rule, expected, tell_error(self.error), where(self.error))
 
 

@@ -43,6 +43,11 @@ def message_of(error: BaseException) -> str:
         return ""
 
 
+def names(error: BaseException, what: object) -> bool:
+    """Whether the message of an exception has this in it; 1 is not in "block 10"."""
+    return bool(re.search(rf"(?<!\d){re.escape(str(what))}(?!\d)", message_of(error)))
+
+
 def advice_on(value: object) -> str:
     """What to do about a value of the wrong type."""
     if value is None:
