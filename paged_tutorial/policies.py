@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 
+from .checks import check_number
 from .policy import History, Policy, Ranked
 
 
@@ -112,7 +113,7 @@ class TwoQueue(Policy):
 
     def __init__(self, trial: float = 0.5) -> None:
         super().__init__()
-        self.trial = trial
+        self.trial = check_number("trial", trial, 0, 1)
         self._trial: OrderedDict[int, None] = OrderedDict()
         self._main: OrderedDict[int, None] = OrderedDict()
 

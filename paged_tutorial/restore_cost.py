@@ -77,15 +77,16 @@ def swap_seconds(
     pieces: transfers a block; by default two a layer, since each layer keeps its keys and its
     values in arrays of their own
     """
+    each = block_bytes(shape, block_size)
     blocks = blocks_needed(num_tokens, block_size)
     pieces = 2 * shape.num_layers if pieces is None else check_integer("pieces", pieces, 1)
-    moved = blocks * block_bytes(shape, block_size) / machine.link_bandwidth
+    moved = blocks * each / machine.link_bandwidth
     return moved + blocks * pieces * machine.transfer_seconds
 
 
 def relative_cost(shape: ModelShape, logical: int, block_size: int) -> float:
     """Operations to recompute the logical-th block of a text, those of its first block being 1."""
-    block = np.arange(block_size)
+    block = np.arange(check_integer("block_size", block_size, 1))
     later = recompute_flops(shape, logical * block_size + block)
     return later / recompute_flops(shape, block)
 

@@ -114,6 +114,7 @@ def serve(
 
 def count(cache: PagedKVCache, turns: Sequence[Turn], answer_tokens: int = 4) -> Served:
     """The same turns on a cache alone. Answers are tokens that occur nowhere else."""
+    check_integer("answer_tokens", answer_tokens, 1)
     served, texts, fresh = Served(), {}, itertools.count(2**40)
     for turn in turns:
         text = texts.setdefault(turn.chat, [])

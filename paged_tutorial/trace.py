@@ -1,7 +1,9 @@
 """What happened: events that pool, cache and engine report to an optional observer.
 
-An observer is any callable that takes one Event. Without an observer nothing is built
-and nothing is paid. `Trace` is the observer that remembers.
+An observer is any callable that takes one Event. It is called in the middle of things, so it
+must neither raise nor change what it observes: the operation that it interrupts would stay
+half done. Without an observer nothing is built and nothing is paid. `Trace` is the observer
+that remembers.
 """
 
 from __future__ import annotations

@@ -231,6 +231,12 @@ def test_the_real_cache_runs_on_any_policy(policy, requests, holes):
         running.append(number)
 
 
+@pytest.mark.parametrize("trial", [-0.1, 1.5, float("nan")])
+def test_a_share_on_trial_that_is_none(trial):
+    with pytest.raises(ValueError, match="trial must be a finite number, 0 to 1"):
+        TwoQueue(trial)
+
+
 def test_blocks_in_use_keep_their_place_in_sieve():
     queue = Sieve()
     for block in range(3):

@@ -174,6 +174,17 @@ def test_the_calls_of_an_own_class_are_its_steps():
     assert set(vars(pool)) == {"num_blocks", "free", "ref_counts"}
 
 
+def test_a_call_that_is_interrupted_is_a_step_and_stays_an_interruption():
+    class Endless:
+        def wait(self):
+            raise KeyboardInterrupt
+
+    with record(Endless()) as recording:
+        with pytest.raises(KeyboardInterrupt):
+            recording.thing.wait()
+    assert recording[-1].sentence == "wait() is interrupted."
+
+
 def test_the_packages_pool_is_recorded_by_its_calls():
     pool = BlockPool(2, 4)
     with record(pool) as recording:

@@ -86,6 +86,16 @@ def test_a_machine_needs_positive_numbers():
         Machine(1, 1, 1, -1)
 
 
+def test_a_block_of_nothing_is_named():
+    machine = Machine(1, 1, 1, 1)
+    for cost in (
+        lambda: swap_seconds(SHAPES[0], 10, 0, machine),
+        lambda: relative_cost(SHAPES[0], 1, 0),
+    ):
+        with pytest.raises(ValueError, match="block_size must be at least 1, got 0"):
+            cost()
+
+
 # ---- replay_cost ----
 
 

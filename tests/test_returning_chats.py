@@ -23,6 +23,16 @@ def counted(turns, num_blocks, block_size, kind, holes):
     return count(PagedKVCache(BlockPool(num_blocks, block_size, queue=kind()), holes=holes), turns)
 
 
+@pytest.mark.parametrize("answer_tokens", [0, -1])
+def test_an_answer_of_no_tokens_is_refused_by_both(turns, answer_tokens):
+    for run in (
+        lambda: count(PagedKVCache(BlockPool(200, 4)), turns, answer_tokens),
+        lambda: serve(lambda: engine_on(200, 4, LRUManager, True), turns, answer_tokens),
+    ):
+        with pytest.raises(ValueError, match=f"_tokens must be at least 1, got {answer_tokens}"):
+            run()
+
+
 @pytest.fixture(scope="module")
 def turns():
     return returning_chats(6, 4, seed=0)

@@ -133,6 +133,7 @@ class Recording:
         @functools.wraps(method)
         def call(*args, **kwargs):
             self._depth += 1
+            said = " is interrupted"
             try:
                 result = method(*args, **kwargs)
                 said = "" if result is None else f" returns {_brief.repr(result)}"
