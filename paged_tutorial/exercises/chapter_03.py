@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import random
 import sys
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
 from .play import Case, Play, Unattempted, require_class, require_function
 from .smollm2 import smollm2
+from .telling import names
 
 # -- 3.1 ----------------------------------------------------------------------------------
 
@@ -344,7 +346,9 @@ class Grow(Play):
         came = f"{len(table)}: {table.block_ids}"
         self.require(len(table) >= wanted, COVERED, expected, came)
         self.require(len(table) <= wanted, NOT_EARLY, expected, came)
-        self.require(table.block_ids == self.handed_out, TAKEN, self.handed_out, table.block_ids)
+        exactly = table.block_ids == self.handed_out
+        exactly = exactly and not any(isinstance(block, float) for block in table.block_ids)
+        self.require(exactly, TAKEN, self.handed_out, table.block_ids)
 
 
 def grow_cases():
@@ -443,6 +447,7 @@ GROW = Exercise(
 RESERVED = "reserve takes blocks until all tokens have room, none earlier, and keeps their order."
 OWN_LIST = "Each table has a list of its own."
 MAPPED = "slot_mapping gives the slot of each position, in the order of the positions."
+ANY_KIND = "The positions may be a range, a list or an array; the slots are an array."
 OUTSIDE = "A position outside the table is refused with ValueError that names it."
 SAME_ANSWER = "On your page table the model says what it says on one array."
 LONG = 120.0  # seconds for a model on a busy machine
@@ -464,7 +469,7 @@ class TablePlay(Play):
         self.require(found == [], OWN_LIST, expected, came, advice)
 
     def _block_ids(self) -> list[int]:
-        return self.peek("table.block_ids", lambda: [int(block) for block in self.table.block_ids])
+        return self.peek("table.block_ids", lambda: [*map(operator.index, self.table.block_ids)])
 
     def reserve(self, num_tokens: int) -> None:
         """Room for this many tokens in all."""
@@ -479,20 +484,36 @@ class TablePlay(Play):
 
     def slots(self, *positions: int) -> None:
         """The slots of these positions, or ValueError for the first one outside."""
-        text = f"table.slot_mapping({list(positions)})"
-        given = np.array(positions, np.int64)
-        outcome = self.run(text, lambda: self.table.slot_mapping(given))
+        said = f"np.array({list(positions)})"
+        self._slots(said, np.array(positions, np.int64), positions, MAPPED)
+
+    def slots_of_list(self, *positions: int) -> None:
+        """The same for a list."""
+        self._slots(str(list(positions)), list(positions), positions, ANY_KIND)
+
+    def slots_of_range(self, start: int, stop: int) -> None:
+        """The same for a range."""
+        given = range(start, stop)
+        self._slots(str(given), given, (*given,), ANY_KIND)
+
+    def _slots(self, said: str, given, positions: tuple[int, ...], rule: str) -> None:
+        text = f"table.slot_mapping({said})"
+        outcome = self.run(text, lambda given: self.table.slot_mapping(given), given)
+        if isinstance(outcome.error, (TypeError, AttributeError)):
+            outcome.returned("slots, or ValueError", rule)
         room = len(self.blocks) * self.block_size
         wrong = [position for position in positions if not 0 <= position < room]
         if wrong:
             outcome.raised(ValueError, OUTSIDE)
-            named = any(str(position) in str(outcome.error) for position in wrong)
+            named = any(names(outcome.error, position) for position in wrong)
             expected = f"ValueError whose message names {wrong[0]}"
             self.require(named, OUTSIDE, expected, outcome.came())
             return
         truth = [true_slot(self.blocks, position, self.block_size) for position in positions]
-        came = outcome.list_of_integers(MAPPED, str(truth))
+        came = outcome.list_of_integers(rule, str(truth))
         self.require(came == truth, MAPPED, truth, came)
+        an_array = isinstance(outcome.value, np.ndarray)
+        self.require(an_array, ANY_KIND, f"an array of {truth}", outcome.came())
 
     def serve(self, name: str) -> None:
         """The model writes some texts side by side, each with a table of the reader's."""
@@ -576,6 +597,10 @@ def table_cases():
         *(("slots", *some) for some in ((0,), (1, 0), (2, 3), (4,), (-1,), (6,))),
     ]
     yield from all_sequences((2,), moves, 3)
+    for asked in (("slots_of_list", 2, 1), ("slots_of_list", 4, 7), ("slots_of_list", -1)):
+        yield Case((2,), (("reserve", 3), asked))
+    for asked in (("slots_of_range", 0, 3), ("slots_of_range", 3, 5)):
+        yield Case((2,), (("reserve", 3), asked))
     for block_size in (1, 4):
         wide = [("reserve", block_size * n) for n in (1, 2, 7)]
         wide += [("slots", *range(block_size * n)) for n in (1, 2, 3)]
@@ -649,6 +674,21 @@ class MyPageTable:
         ),
         Mutant("the message names no position", "names it",
                'f"position {position} is outside 0 to {room - 1}"', '"no such place"'),
+        Mutant("only an array will do", "a range, a list or an array",
+               "        positions = np.asarray(positions, dtype=np.int64)\n", ""),
+        Mutant(
+            "the slots are a list",
+            "slots are an array",
+            "return np.array(self.block_ids, dtype=np.int64)[logical] * self.block_size + offset",
+            "return [self.block_ids[k] * self.block_size + o for k, o in zip(logical, offset)]",
+        ),
+        Mutant(
+            "the positions are changed",
+            "left as they were",
+            "        logical, offset =",
+            "        offset = positions % self.block_size; positions //= self.block_size\n"
+            "        logical, _ =",
+        ),
     ),
     alternatives=(answers.TableOfThePackage,),
 )  # fmt: skip
