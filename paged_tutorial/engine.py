@@ -299,7 +299,7 @@ class PagedEngine:
                         yield text[len(written) :]
                         written = text
         finally:
-            if request_id in self.requests:
+            if self.requests.get(request_id) is request:
                 self.abort(request_id)
             if options.get("request_id") is None:  # nobody knows the number to ask for it
                 self.completions.pop(request_id, None)

@@ -282,6 +282,19 @@ def test_a_stream_tells_what_came_before_somebody_aborted_it():
     assert engine.completions["a"].finish_reason == "aborted"
 
 
+@pytest.mark.parametrize("end", [list, lambda stream: stream.close()])
+def test_the_end_of_a_stream_leaves_another_request_of_the_same_name_alone(end):
+    engine = PagedEngine(MODEL, 20, 4)
+    stream = engine.stream([1, 2, 3], request_id="a", max_new_tokens=9)
+    next(stream)
+    engine.abort("a")
+    engine.add([4, 5, 6], request_id="a", max_new_tokens=3)
+    end(stream)
+    while engine.busy:
+        engine.step()
+    assert engine.completions["a"].tokens == alone([4, 5, 6], max_new_tokens=3)
+
+
 def test_nothing_is_kept_of_requests_whose_number_nobody_was_told():
     engine = PagedEngine(MODEL, 8, 4)
     for _ in engine.stream([5, 6, 7], max_new_tokens=3):
