@@ -6,6 +6,8 @@ import itertools
 from collections import OrderedDict, deque
 from types import SimpleNamespace
 
+import numpy as np
+
 from paged_tutorial import BlockPool, PagedKVCache, check_invariants
 from paged_tutorial.lru import LRUManager
 from paged_tutorial.views import draw
@@ -16,6 +18,7 @@ from .checking import all_sequences, random_sequences
 from .counting import CountedKey, count
 from .exercise import Exercise, Mutant
 from .play import NO_ACCIDENT, Case, Play, Unattempted, Unusable, require_class
+from .telling import advice_on
 from .tournament import contests, scores
 
 
@@ -31,7 +34,9 @@ class OrderPlay(Play):
 
 # -- 4.1 ----------------------------------------------------------------------------------
 
+FRESH = "A new cache is empty, whatever others hold."
 STORED = "get returns what was put last under the key, and None for a key that is not there."
+RETURNED = "evict returns the key that goes."
 OLDEST = "The key that goes is the one unused for longest."
 GET_COUNTS = "A get makes its key the most recent."
 PUT_COUNTS = "A put makes its key the most recent, also if it was there before."
@@ -51,9 +56,11 @@ class CachePlay(OrderPlay):
         self.truth: OrderedDict[str, int] = OrderedDict()
         self.used_by: dict[str, str] = {}  # the rule that made a key as recent as it is
         self.values = itertools.count(1)
+        self.gone: dict[str, int] = {}  # what was in it once, and the value then
         made = self.run(f"cache = {self.name}({capacity})", self.thing, capacity)
         self.cache = self.subject = made.returned("a cache")
         made.value = None
+        self._compare_size(FRESH)
 
     def put(self, key: str, value: int | None = None) -> None:
         """Store a value, a new one unless it is given."""
@@ -62,7 +69,7 @@ class CachePlay(OrderPlay):
         outcome.returned("no exception")
         outcome.value = None
         if key not in self.truth and len(self.truth) == self.capacity:
-            self.truth.popitem(last=False)
+            self.gone.update([self.truth.popitem(last=False)])
         self._use(key, PUT_COUNTS if key in self.truth else OLDEST)
         self.truth[key] = value
         self._compare_size()
@@ -72,8 +79,9 @@ class CachePlay(OrderPlay):
         outcome = self.run(f"cache.get({key!r})", lambda: self.cache.get(key))
         expected = self.truth.get(key)
         value = outcome.returned(str(expected), STORED)
-        if value != expected:
-            self.require(False, self._rule_of_a_wrong_get(key, value), expected, outcome.came())
+        if type(value) is not type(expected) or value != expected:
+            rule = self._rule_of_a_wrong_get(key, value)
+            self.require(False, rule, expected, outcome.came(), advice_on(value))
         if key in self.truth:
             self._use(key, GET_COUNTS)
         self._compare_size()
@@ -84,10 +92,12 @@ class CachePlay(OrderPlay):
             return
         outcome = self.run("cache.evict()", lambda: self.cache.evict())
         expected = next(iter(self.truth))
-        key = outcome.returned(repr(expected), OLDEST)
+        key = outcome.returned(repr(expected), RETURNED)
+        if not any(key == other and type(key) is type(other) for other in self.truth):
+            self.require(False, RETURNED, repr(expected), outcome.came(), advice_on(key))
         if key != expected:
             self.require(False, self.used_by.get(key, OLDEST), repr(expected), outcome.came())
-        del self.truth[expected]
+        self.gone[expected] = self.truth.pop(expected)
         self._compare_size()
 
     def _use(self, key: str, rule: str) -> None:
@@ -97,19 +107,20 @@ class CachePlay(OrderPlay):
 
     def _rule_of_a_wrong_get(self, key: str, value) -> str:
         """A key that is gone too early was not made recent; one that stays was not evicted."""
-        if key in self.truth and value is None and self.truth[key]:
-            return self.used_by[key]
-        return NO_MORE if key not in self.truth else STORED
+        if key not in self.truth:
+            return NO_MORE if value == self.gone.get(key, value is None) else STORED
+        return self.used_by[key] if self.gone and value is None and self.truth[key] else STORED
 
-    def _compare_size(self) -> None:
+    def _compare_size(self, rule: str = NO_MORE) -> None:
         size = self.peek("len(cache)", lambda: len(self.cache))
         expected = f"len(cache) = {len(self.truth)}"
-        self.require(size == len(self.truth), NO_MORE, expected, f"len(cache) = {size}")
+        self.require(size == len(self.truth), rule, expected, f"len(cache) = {size}")
 
     def cost(self) -> None:
         """Count the steps of each operation with few keys and with many."""
         self.calls.clear()
         few, many = self._costs(FEW), self._costs(MANY)
+        self.calls.clear()
         for operation in few:
             self.run(f"{operation}  # with {MANY} keys", lambda: None)
             for what, allowed in ALLOWANCE.items():
@@ -125,10 +136,13 @@ class CachePlay(OrderPlay):
     def _costs(self, number: int) -> dict[str, dict[str, int]]:
         """The smallest cost of each operation in three tries; a dictionary may grow in one."""
         keys = [CountedKey(index) for index in range(number + 6)]
-        cache = self.thing(number)
         self.subject = None  # too many keys to be drawn
-        for key in keys[:number]:
-            cache.put(key, 0)
+        text = f"cache = {self.name}({number})"
+        cache = self.run(text, self.thing, number).returned("a cache")
+        text = f"cache.put(…)  # {number} different keys, of any kind that can be hashed"
+        self.run(text, lambda: [cache.put(key, 0) for key in keys[:number]]).returned(
+            "no exception"
+        )
         fresh = iter(keys[number:])
         calls = {
             "cache.get(key)": lambda: cache.get(keys[number // 2]),
@@ -139,7 +153,9 @@ class CachePlay(OrderPlay):
         self.wait(10.0)
         found = {}
         for name, call in calls.items():
-            tries = [count(call) for _ in range(3)]
+            text = f"{name}  # with {number} keys"
+            made = self.run(text, lambda call=call: [count(call) for _ in range(3)], seconds=10.0)
+            tries = made.returned("no exception")
             found[name] = {what: min(one[what] for one in tries) for what in ALLOWANCE}
         return found
 
@@ -152,6 +168,7 @@ def cache_cases():
     moves = [(kind, key) for kind in ("put", "get") for key in "ABCDE"] + [("evict",)]
     yield from random_sequences((3,), moves, 20, 150)
     yield Case((1,), (("put", "A", 0), ("get", "A")))  # a value may be zero
+    yield Case((1,), (("put", 0), ("get", 0), ("put", "A"), ("get", 0), ("put", 0), ("evict",)))
     yield Case((2,), (("cost",),))
 
 
@@ -218,6 +235,33 @@ class LRUCache:
             "if len",
         ),
         Mutant("one too many", "at most `capacity`", "== self.capacity", "> self.capacity"),
+        Mutant(
+            "evict returns nothing",
+            "evict returns the key",
+            "return self.values.popitem(last=False)[0]",
+            "self.values.popitem(last=False)",
+        ),
+        Mutant(
+            "evict returns key and value",
+            "evict returns the key",
+            "(last=False)[0]",
+            "(last=False)",
+        ),
+        Mutant(
+            "a key of zero counts as none",
+            "get returns",
+            "return self.values[key]",
+            "return self.values[key] if key else None",
+        ),
+        Mutant(
+            "get tells whether, not what", "get returns", "return self.values[key]", "return True"
+        ),
+        Mutant(
+            "one dictionary for all",
+            "whatever others hold",
+            "self.values = OrderedDict()",
+            "self.values = vars(LRUCache).get('_all', OrderedDict()); LRUCache._all = self.values",
+        ),
         Mutant("a miss is an error", "get returns", "return None", "raise KeyError(key)"),
         Mutant(
             "a value of zero counts as a miss",
@@ -264,13 +308,15 @@ class RecentPlay(OrderPlay):
         made = self.run(f"recent = {self.name}({capacity})", self.thing, capacity)
         self.recent = self.subject = made.returned("an object")
         made.value = None
+        size = self.peek("len(recent)", lambda: len(self.recent))
+        self.require(size == 0, FRESH, "len(recent) = 0", f"len(recent) = {size}")
 
     def use(self, key: str) -> None:
         """Use a key."""
         outcome = self.run(f"recent.use({key!r})", lambda: self.recent.use(key))
         hit = key in self.truth
         came = outcome.returned(str(hit), NO_ACCIDENT)
-        if came is not hit:
+        if not isinstance(came, (bool, np.bool_)) or came != hit:
             rule = TELLS
             if came in (True, False) and not hit and self.again & set(self.truth):
                 rule = REFRESH
@@ -278,7 +324,7 @@ class RecentPlay(OrderPlay):
                 rule = REFRESH
             elif came in (True, False) and self.seen_full:
                 rule = ONE_GOES
-            self.require(False, rule, hit, outcome.came())
+            self.require(False, rule, hit, outcome.came(), advice_on(came))
         if hit:
             self.truth.remove(key)
             self.again.add(key)
@@ -370,6 +416,12 @@ RECENT = Exercise(
         Mutant("one too many", "exactly one", "== self.capacity", "> self.capacity"),
         Mutant(
             "all go", "exactly one", "del self.order[next(iter(self.order))]", "self.order = {}"
+        ),
+        Mutant(
+            "one dictionary for all",
+            "whatever others hold",
+            "self.order = {}",
+            "self.order = vars(Recent).get('_all', {}); Recent._all = self.order",
         ),
         Mutant("a hit tells nothing", "use returns True", "return hit", "return None"),
         Mutant(
