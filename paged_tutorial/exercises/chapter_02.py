@@ -511,8 +511,8 @@ class ModelPlay(PoolPlay):
         pool = self.subject = made.returned("a pool", OWN_SIZE)
         made.value = None
         for field, wanted in (("num_blocks", number), ("block_size", block_size)):
-            came = getattr(pool, field, "missing")
-            self.require(came == wanted, OWN_SIZE, f"pool.{field} {wanted}", tell(came))
+            came = tell(getattr(pool, field, None))
+            self.require(came == f"{wanted}", OWN_SIZE, f"pool.{field} {wanted}", came)
         engine = PagedEngine(model, pool=PluggedPool(pool, model.config))
         for prompts, expected in zip(rounds, truth, strict=True):
             outcome = self.run(
