@@ -9,7 +9,7 @@ from paged_tutorial.views.replay import replay
 from paged_tutorial.views.tiles import tiles_of
 from paged_tutorial.views.timeline import spans_of
 
-from helpers import finish, make_cache, serve
+from helpers import finish, make_cache, nan_pool, serve
 
 MODEL = random_model()
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 9, 9, 9, 9, 9], [5] * 9]
@@ -129,6 +129,23 @@ def test_a_trace_alone_gives_the_same_states():
     assert compared > 50
     tables = {view.request: view.blocks for view in snapshot(engine).requests}
     assert {view.request: view.blocks for view in rebuilt[-1].snapshot.requests} == tables
+
+
+def test_a_trace_of_an_engine_whose_pool_is_silent_gives_the_same_states_too():
+    """A pool of the reader's own reports nothing: what a release frees follows from the tables."""
+    trace = Trace()
+    engine = PagedEngine(MODEL, pool=nan_pool(MODEL, 12, 4), observer=trace)
+    prompts = [[1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 9, 9, 9, 9, 9], [7] * 10]
+    names = [engine.add(prompt, max_new_tokens=9) for prompt in prompts]
+    for number in range(30):
+        engine.step()
+        if number == 3:
+            engine.fork(names[0])
+    assert not engine.busy and engine.metrics["preemptions"]
+    assert not trace.of("free")
+    rebuilt, live = replay(trace, 12, 4)[-1].snapshot, snapshot(engine)
+    for name in ("reference_counts", "queue", "cached"):
+        assert getattr(rebuilt, name) == getattr(live, name)
 
 
 # -- your own class ------------------------------------------------------------------------

@@ -61,7 +61,10 @@ class Replay(Recording):
         elif event.kind == "free":
             self._free(block)
         elif event.kind == "release":
-            self.tables.pop(event.request, None)
+            # A pool without an observer has not reported what became free.
+            for block in reversed(self.tables.pop(event.request, [])):
+                if not any(block in table for table in self.tables.values()):
+                    self._free(block)
         elif event.kind == "drop":
             self.cached.clear()
         self._on_event(event)
