@@ -29,6 +29,7 @@ from .play import (
     require_function,
 )
 from .smollm2 import new_tokens_of, smollm2
+from .telling import advice_on
 
 EXACT = 1e-4  # for numbers of size 1; the mistakes to be found are far larger
 
@@ -40,10 +41,10 @@ def numbers(outcome: Outcome, shape: tuple[int, ...], rule: str, expected: str) 
         found = np.asarray(value, np.float64)
     except (TypeError, ValueError):
         found = None
-    wanted = f"an array of shape {shape}: {expected}"
+    wanted = f"an array of shape {shape}: {expected}" if shape else f"a number: {expected}"
     if found is None or found.shape != shape:
         came = outcome.came() if found is None else f"shape {found.shape}"
-        raise Broken(rule, wanted, came)
+        raise Broken(rule, wanted, came, advice_on(value))
     return found
 
 
@@ -77,10 +78,15 @@ TRIPLE = "A merge returns three things: highest, total, output."
 
 
 def state_of(pairs) -> tuple[float, float, np.ndarray]:
-    """The true state of (score, value) pairs; the second value is made from the first."""
+    """The true state of (score, value) pairs; the second value is made from the first.
+
+    Some of them are zeros, as those of no tokens are.
+    """
     highest = max((score for score, _ in pairs), default=-math.inf)
     weights = np.array([math.exp(score - highest) for score, _ in pairs])
-    values = np.array([(value, 1 - value) for _, value in pairs], np.float64).reshape(-1, 2)
+    values = np.array([(value, value * (value - 3)) for _, value in pairs], np.float64).reshape(
+        -1, 2
+    )
     return float(highest), float(weights.sum()), weights @ values
 
 
@@ -122,7 +128,7 @@ class MergePlay(Play):
         expected = told_state(truth)
         state = outcome.returned(expected, rule or TRIPLE)
         if not isinstance(state, tuple | list) or len(state) != 3:
-            self.require(False, TRIPLE, expected, outcome.came())
+            self.require(False, TRIPLE, expected, outcome.came(), advice_on(state))
         names, rules = ("highest", "total", "output"), (HIGHEST, TOTAL, OUTPUT)
         for name, entry, wanted, own in zip(names, state, truth, rules, strict=True):
             said = f"{name} {told(wanted)}"
@@ -145,6 +151,9 @@ def merge_cases():
             yield Case((), (("after", *first), (side, *second)))
     moves = [(side, *part) for side in ("after", "before") for part in (some, two, ())]
     yield from all_sequences((), moves, 3)
+    # Tokens whose score or value is zero are tokens all the same; so are those far below zero.
+    zeros = [(side, pair) for side in ("after", "before") for pair in ((0, 0), (0, 3), (-9, 0))]
+    yield from all_sequences((), zeros, 3)
     far = [(side, (score, 2)) for side in ("after", "before") for score in (-60_000, 60_000)]
     yield from all_sequences((), far, 3)
 
@@ -234,6 +243,18 @@ def merge(first, second):
             "output = first[2]; output *= share; output += other * second[2]",
         ),
         Mutant(
+            "an output of zeros is taken for no tokens",
+            "changes nothing",
+            "if highest == -np.inf:",
+            "if not first[2].any():\n        return second\n    if highest == -np.inf:",
+        ),
+        Mutant(
+            "a highest score of zero is taken for no tokens",
+            "changes nothing",
+            "if highest == -np.inf:",
+            "if highest == 0:\n        return first\n    if highest == -np.inf:",
+        ),
+        Mutant(
             "only two things",
             "returns three",
             "return highest, total, output",
@@ -265,18 +286,30 @@ class AttendPlay(Play):
     """One query over a few blocks; keys and values are small whole numbers."""
 
     def begin(
-        self, position: int, block_size: int, rule: str, shuffled=False, filling=0.0, scale=1.0
+        self,
+        position: int,
+        block_size: int,
+        rule: str,
+        shuffled=False,
+        filling=0.0,
+        scale=1.0,
+        later=0,
     ) -> None:
-        """filling: what the unused slots hold; scale: how large the scores are."""
-        table = layout(position, block_size, shuffled)
-        number = np.arange(position + 1)
+        """filling: what the unused slots hold; scale: how large the scores are.
+
+        later: how many tokens of the text come after the query's
+        """
+        table = layout(position + later, block_size, shuffled)
+        number = np.arange(position + later + 1)
         keys = np.stack([3 * number % 7 - 3, number % 2, number % 3, 0 * number], 1) * scale
         values = np.stack([number + 1, number % 3, -number, 0 * number + 5], 1)
-        query = np.array([1, -1, 1, 2.0])
+        # Not the same query each time, or an answer could do without it.
+        query = np.array([-1, 2, 0.5, 1] if shuffled and position % 2 else [1, -1, 1, 2])
         blocks = np.full((2, len(table) + 1, block_size, 4), filling, np.float64)
         for index in number:
             blocks[:, table[index // block_size], index % block_size] = keys[index], values[index]
-        truth = softmax_mean((keys @ query / 2).tolist(), values)
+        seen = slice(0, position + 1)
+        truth = softmax_mean((keys[seen] @ query / 2).tolist(), values[seen])
         text = f"{self.name}(query, key_blocks, value_blocks, table={table}, position={position})"
         text += f"  # block size {block_size}, the value of position j is [j + 1, j % 3, -j, 5]"
         with np.errstate(all="ignore"):
@@ -291,6 +324,7 @@ def attend_cases():
     """Each case brings one new difficulty, and the rule that goes with it."""
     yield Case((0, 1, OWN))
     yield Case((1, 2, SCALED))
+    yield Case((1, 2, SCALED, True))
     yield Case((3, 4, OWN))
     yield Case((1, 4, LATER))
     yield Case((1, 4, GARBAGE, False, math.nan))
@@ -299,6 +333,7 @@ def attend_cases():
     for position, block_size in product(range(14), (1, 2, 3, 4, 5)):
         yield Case((position, block_size, OWN, True))
         yield Case((position, block_size, GARBAGE, True, math.nan))
+        yield Case((position, block_size, LATER, True, math.nan, 1.0, 3))
     yield Case((7, 3, LARGE, True, math.nan, 30_000.0))
 
 
@@ -383,6 +418,18 @@ ATTEND = Exercise(
             "np.arange(block_size) < np.inf",
         ),
         Mutant("logical for physical", "table[k]", "block = table[logical]", "block = logical"),
+        Mutant(
+            "the query is taken for the last token of its text",
+            "after its own",
+            "    highest, total",
+            "    position = max(position, (len(table) - 1) * block_size)\n    highest, total",
+        ),
+        Mutant(
+            "keys are added up",
+            "√head_dim",
+            "key_blocks[block] @ query",
+            "key_blocks[block] @ [1, -1, 1, 2.0]",
+        ),
         Mutant(
             "no running maximum",
             "overflow",
