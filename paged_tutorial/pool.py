@@ -103,7 +103,11 @@ class BlockPool:
             self._report("free", block_id)
 
     def copy(self, source: int, target: int) -> None:
-        """Copy the keys and values of one block, all layers, to another."""
+        """Copy the keys and values of one block, all layers, to another.
+
+        Raises TypeError or ValueError if there is no such block.
+        """
+        source, target = self._check(source), self._check(target)
         self.keys[:, target] = self.keys[:, source]
         self.values[:, target] = self.values[:, source]
 

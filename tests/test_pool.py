@@ -139,3 +139,13 @@ def test_counts_and_queue_always_agree(steps):
         assert pool.reference_counts == [held.count(block) for block in range(5)]
         assert sorted(pool.queue) == [block for block in range(5) if block not in held]
         assert pool.num_free == len(list(pool.queue))
+
+
+@pytest.mark.parametrize(("source", "target"), [(-1, 0), (0, -1), (3, 0), (0, 3), (True, 0)])
+def test_a_copy_from_or_to_no_block_changes_nothing(source, target):
+    pool = BlockPool(3, 2)
+    pool.keys += np.arange(3)[:, None, None, None]
+    before = pool.keys.tobytes()
+    with pytest.raises((TypeError, ValueError), match="block id must be"):
+        pool.copy(source, target)
+    assert pool.keys.tobytes() == before
