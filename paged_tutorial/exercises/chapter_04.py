@@ -439,6 +439,7 @@ RECENT = Exercise(
 WAITING = "pop hands out a block that waits in the queue, and then it waits no longer."
 CHOSEN = "What `take` or `choose` took out is gone from your order: only a block that waits may go."
 WORTHLESS = "Blocks whose content nobody can find again go before all others."
+OWN_ORDER = "Each queue has an order of its own, made in __init__."
 LENGTH = "len(queue) is the number of blocks that wait."
 REAL = "The real cache runs on your queue, and no invariant is broken."
 BETTER = "On the unseen traces the policy hits more often than LRU, on the whole."
@@ -494,6 +495,16 @@ class PolicyPlay(Play):
             del self.waits[block]
             self.used.append(block)
             self._compare()
+
+    def beside(self) -> None:
+        """Another queue loses a block of its own, whatever this one keeps, and keeps it then."""
+        other = self.run(f"other = {self.name}{self.arguments}", self.thing).returned("a queue")
+        self._call("other.put(9, True)", lambda: other.put(9, True))
+        self._call("other.pop()", lambda: other.pop())
+        self._call("other.put(9, True)", lambda: other.put(9, True))
+        block = self.run("other.pop()", lambda: other.pop()).integer(OWN_ORDER, "9")
+        self.require(block == 9, OWN_ORDER, 9, block)
+        self._call("other.put(9, True)", lambda: other.put(9, True))
 
     def picture(self, title: str):
         """The blocks, and which of them wait in the reader's queue; in the end, the cache."""
@@ -556,6 +567,7 @@ def policy_cases(length: int = 6, number: int = 40):
     for num_blocks in (1, 2):
         yield from all_sequences((num_blocks,), moves, length)
     yield from random_sequences((6,), [*moves, ("pop",), ("put", True)], 60, number)
+    yield Case((1,), (("pop",), ("put", True), ("beside",), ("pop",)))
     yield Case((2,), (("serve",),))
     yield Case((2,), (("compete",),))
 
