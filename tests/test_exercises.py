@@ -364,13 +364,13 @@ def test_a_number_is_named_by_a_message_only_if_it_stands_there_whole(message, w
 
 def test_the_reader_s_line_is_found_wherever_the_course_lies(monkeypatch):
     """A folder named answers, somewhere above, makes no difference."""
-    course = Path("/home/me/answers/paged_tutorial")
+    course = Path("answers", "paged_tutorial")
     own = str(course / "exercises" / "telling.py")
     monkeypatch.setattr("paged_tutorial.exercises.telling.__file__", own)
     names = {}
     ours, theirs = "def pop():\n    [].pop()\n", "def answer():\n    pop()\n"
     exec(compile(ours, str(course / "lru.py"), "exec"), names)
-    exec(compile(theirs, "/home/me/answers/notebook.py", "exec"), names)
+    exec(compile(theirs, str(course.parent / "notebook.py"), "exec"), names)
     with pytest.raises(IndexError) as caught:
         names["answer"]()
     assert where(caught.value) == "It arose in answer."
