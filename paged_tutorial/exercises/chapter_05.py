@@ -20,6 +20,7 @@ from . import answers_05 as answers
 from .checking import all_sequences
 from .exercise import Exercise, Mutant
 from .play import (
+    NO_ACCIDENT,
     SAME_INPUT,
     Broken,
     Case,
@@ -29,14 +30,20 @@ from .play import (
     require_function,
 )
 from .smollm2 import new_tokens_of, smollm2
-from .telling import advice_on
+from .telling import advice_on, message_of
 
 EXACT = 1e-4  # for numbers of size 1; the mistakes to be found are far larger
 
 
-def numbers(outcome: Outcome, shape: tuple[int, ...], rule: str, expected: str) -> np.ndarray:
-    """The value as float64 numbers of this shape. Raises Broken for anything else."""
-    value = outcome.returned(expected, rule)
+def numbers(
+    outcome: Outcome, shape: tuple[int, ...], rule: str, expected: str, form: str = ""
+) -> np.ndarray:
+    """The value as float64 numbers of this shape. Raises Broken for anything else.
+
+    rule: broken by an exception of arithmetic; form: broken by another shape, if not the same
+    """
+    arithmetic = isinstance(outcome.error, ArithmeticError)
+    value = outcome.returned(expected, rule if arithmetic else NO_ACCIDENT)
     try:
         found = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -44,7 +51,7 @@ def numbers(outcome: Outcome, shape: tuple[int, ...], rule: str, expected: str) 
     wanted = f"an array of shape {shape}: {expected}" if shape else f"a number: {expected}"
     if found is None or found.shape != shape:
         came = outcome.came() if found is None else f"shape {found.shape}"
-        raise Broken(rule, wanted, came, advice_on(value))
+        raise Broken(form or rule, wanted, came, advice_on(value))
     return found
 
 
@@ -126,7 +133,8 @@ class MergePlay(Play):
         if max((abs(score) for score, _ in self.pairs), default=0) > 700:
             rule = FAR
         expected = told_state(truth)
-        state = outcome.returned(expected, rule or TRIPLE)
+        arithmetic = isinstance(outcome.error, ArithmeticError)
+        state = outcome.returned(expected, rule if rule and arithmetic else NO_ACCIDENT)
         if not isinstance(state, tuple | list) or len(state) != 3:
             self.require(False, TRIPLE, expected, outcome.came(), advice_on(state))
         names, rules = ("highest", "total", "output"), (HIGHEST, TOTAL, OUTPUT)
@@ -273,6 +281,7 @@ GARBAGE = "Slots that were never written may hold NaN, in keys and in values."
 ONE_SOFTMAX = "All blocks share one softmax: it is rescaled whenever the maximum rises."
 PLACES = "Logical block k lies in physical block table[k]."
 LARGE = "Large scores do not overflow."
+ONE_VECTOR = "The result is one vector, (head_dim,)."
 NO_FURTHER = "The loop ends with the block of the query's own position; the table has no more."
 
 
@@ -314,9 +323,9 @@ class AttendPlay(Play):
         text += f"  # block size {block_size}, the value of position j is [j + 1, j % 3, -j, 5]"
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, query, *blocks, np.array(table), position)
-        if isinstance(outcome.error, IndexError):
-            rule = NO_FURTHER
-        found = numbers(outcome, (4,), rule, told(truth))
+        if isinstance(outcome.error, IndexError) and "bounds" in message_of(outcome.error):
+            outcome.returned(told(truth), NO_FURTHER)
+        found = numbers(outcome, (4,), rule, told(truth), ONE_VECTOR)
         self.require(close(found, truth), rule, told(truth), told(found))
 
 
@@ -448,6 +457,7 @@ BEGINNING = "The first rows see fewer: there is nothing before row 0."
 CAUSAL = "No row sees a later one."
 FINITE = "Each row subtracts its own maximum, and no number becomes NaN or infinite."
 WHOLE = "The weights of the rows that a row sees add up to 1."
+A_ROW_EACH = "The result has a row for each query: (num_tokens, head_dim)."
 WEIGHTED = "Within the window it is attention: softmax of query · key / √head_dim."
 
 
@@ -464,7 +474,7 @@ class WindowPlay(Play):
         text += ", values[j] is [10 * j, j % 2, -j, 1]"
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, queries, keys, values, window)
-        found = numbers(outcome, (num_tokens, 4), WEIGHTED, "a row for each query")
+        found = numbers(outcome, (num_tokens, 4), FINITE, "a row for each query", A_ROW_EACH)
         for row, came in enumerate(found):
             first = max(0, row - window + 1)
             truth = self._mean(queries, keys, values, row, first, row + 1)
@@ -547,6 +557,12 @@ def window_attention(queries, keys, values, window):
         Mutant("no window", "only itself", "(back >= 0) & (back < window)", "back >= 0"),
         Mutant("not scaled", "Within the window", " / np.sqrt(queries.shape[1])", ""),
         Mutant(
+            "the last row only",
+            "a row for each query",
+            "    return weights / weights.sum(axis=1, keepdims=True) @ values",
+            "    return (weights / weights.sum(axis=1, keepdims=True) @ values)[-1]",
+        ),
+        Mutant(
             "weights are not divided by their sum",
             "add up to 1",
             " / weights.sum(axis=1, keepdims=True)",
@@ -579,6 +595,7 @@ def window_attention(queries, keys, values, window):
 
 # -- 5.4 ----------------------------------------------------------------------------------
 
+LIKE_QUERIES = "The result is an array like the queries: (num_tokens, num_heads, head_dim)."
 GROUPED = "Query head h reads kv head h // (num_heads // num_kv_heads)."
 BY_POSITION = "Each query has its own position, batch.positions[row], and sees up to it."
 RAGGED = "Each request has its own rows and its own page table."
@@ -616,7 +633,10 @@ class PagedPlay(Play):
         text += f"block size {block_size}, {heads} heads, {kv_heads} kv heads"
         with np.errstate(all="ignore"):
             outcome = self.run(text, self.thing, queries, *blocks, batch)
-        found = numbers(outcome, truth.shape, rule, "an array like the queries")
+        found = numbers(outcome, truth.shape, rule, "an array like the queries", LIKE_QUERIES)
+        kind = type(outcome.value).__name__
+        an_array = isinstance(outcome.value, np.ndarray)
+        self.require(an_array, LIKE_QUERIES, "an array", f"a {kind}")
         wrong = np.argwhere(~np.isclose(found, truth, rtol=EXACT, atol=EXACT).all(axis=-1))
         for row, head in wrong[:1].tolist():
             where = f"row {row}, head {head}: "
@@ -671,6 +691,7 @@ def paged_cases():
     yield case(GROUPED, 2, 1, 4, [[2]])
     yield case(GROUPED, 4, 2, 4, [[2]])
     yield from (case(GROUPED, *heads, 4, [[5]]) for heads in ((8, 2), (6, 2), (9, 3), (12, 4)))
+    yield case(GROUPED, 9, 3, 2, [[5]])
     yield case(BY_POSITION, 2, 1, 4, [[0, 1]])
     yield case(BY_POSITION, 2, 1, 4, [[2, 5, 9]], nan)
     yield case(RAGGED, 2, 1, 4, [[1], [2]])
@@ -747,6 +768,19 @@ def my_paged_attention(queries, key_blocks, value_blocks, batch):
             "blocks = np.sort(table[: position // block_size + 1])",
         ),
         Mutant("no maximum", "overflow", "scores - scores.max()", "scores"),
+        Mutant(
+            "heads in one row",
+            "like the queries",
+            "return output",
+            "return output.reshape(len(output), -1)",
+        ),
+        Mutant("a list of rows", "like the queries", "return output", "return list(output)"),
+        Mutant(
+            "a block for as many tokens as there are kv heads",
+            "kv head h //",
+            "blocks = table[: position // block_size + 1]",
+            "blocks = table[: position // max(num_kv_heads, block_size) + 1]",
+        ),
         Mutant(
             "only the first request",
             "own rows",

@@ -35,11 +35,12 @@ from .play import (
     require_function,
 )
 from .smollm2 import smollm2
-from .telling import tell
+from .telling import advice_on, tell, where
 
 # -- 7.1 ----------------------------------------------------------------------------------
 
 TRIPLES = "A plan is a list of (request, positions, gets_token)."
+ONCE = "A request stands in the list once, with all the positions that it takes."
 IN_ORDER = "Who came first is served first, and who takes nothing is not in the list."
 FIRST = "Each takes the first of its missing positions: the later ones rest on them."
 WHOLE_STEP = "The budget is that of the whole step: what one has taken, the others cannot."
@@ -65,16 +66,18 @@ class PlanPlay(Play):
         outcome = self.run(text, self.thing, {w: list(p) for w, p in missing.items()}, budget)
         found = self._triples(outcome, str(plan))
         takes = {who: positions for who, positions, _ in found}
-        number = sum(map(len, takes.values()))
+        number = sum(len(positions) for _, positions, _ in found)
         wanted, came = str(plan), str(found)
+        self.require(takes.keys() <= missing.keys(), TRIPLES, wanted, came)
         if budget is None:
             self.require(number == sum(map(len, missing.values())), NO_LIMIT, wanted, came)
         else:
             self.require(number <= budget, WHOLE_STEP, wanted, came)
+        self.require(len(takes) == len(found), ONCE, wanted, came)
         for who, positions in takes.items():
             known = list(missing.get(who, ()))
             self.require(positions == known[: len(positions)], FIRST, wanted, came)
-        self.require(all(takes.values()) and len(takes) == len(found), IN_ORDER, wanted, came)
+        self.require(all(takes.values()), IN_ORDER, wanted, came)
         order = [who for who in missing if who in takes]
         self.require(list(takes) == order, IN_ORDER, wanted, came)
         self.require(number == sum(map(len, truth.values())), USED_UP, wanted, came)
@@ -84,9 +87,12 @@ class PlanPlay(Play):
     def _triples(self, outcome: Outcome, expected: str) -> list[tuple]:
         value = outcome.returned(expected)
         try:
+            lists = [value, *(positions for _, positions, _ in value)]
+            if not all(isinstance(one, (list, tuple, range, np.ndarray)) for one in lists):
+                raise TypeError("what can be read only once, or in any order, is no list")
             return [(w, [operator.index(p) for p in ps], bool(token)) for w, ps, token in value]
         except (TypeError, ValueError):
-            raise Broken(TRIPLES, expected, outcome.came()) from None
+            raise Broken(TRIPLES, expected, outcome.came(), advice_on(value)) from None
 
 
 def plan_cases():
@@ -152,6 +158,25 @@ def plan_step(missing, budget):
             "if chosen and len(chosen) < len(positions):\n            continue\n        if chosen:",
         ),
         Mutant(
+            "position by position",
+            "stands in the list once",
+            "plan.append((request, chosen, len(chosen) == len(positions)))",
+            "plan += [(request, [one], one == positions[-1]) for one in chosen]",
+        ),
+        Mutant("a generator", "is a list", "return plan", "return (one for one in plan)"),
+        Mutant(
+            "positions that can be read once",
+            "is a list",
+            "plan.append((request, chosen,",
+            "plan.append((request, iter(chosen),",
+        ),
+        Mutant(
+            "positions instead of the request",
+            "is a list of (request",
+            "plan.append((request,",
+            "plan.append((positions[0],",
+        ),
+        Mutant(
             "everybody gets a token",
             "if and only if",
             "len(chosen) == len(positions)",
@@ -199,6 +224,7 @@ HEAD = "The victim waits at the head of the line: it came before all who wait th
 KEEPS = "The victim keeps what it has said: that was sent to somebody, and is paid for."
 SAME_ASK = "What a request asked for stays as it was: its prompt, and its new tokens at most."
 LEAK = "Nobody holds the others any more, and they are not free either. release() gives them back."
+UNFINISHED = "The victim comes back later: nobody has finished."
 LINE = "engine.waiting stays a deque: admit takes from its front with popleft()."
 
 
@@ -270,6 +296,8 @@ class PreemptPlay(Play):
         self.require(now == names, HEAD, f"waiting {names}", f"waiting {now}")
         same = all(chat.generated == said[chat] for chat in said)
         self.require(same, KEEPS, "the others as they were", "somebody else's tokens changed")
+        done = [getattr(chat, "request_id", chat) for chat in engine.finished]
+        self.require(not done, UNFINISHED, "finished []", f"finished {done}")
         for chat, (prompt, most) in asked.items():
             wanted = f"{chat.request_id}: prompt {prompt}, most {most}"
             came = f"{chat.request_id}: prompt {chat.prompt}, most {chat.most}"
@@ -368,6 +396,12 @@ PREEMPT = Exercise(
             "    victim.most -= len(victim.generated)\n    engine.waiting",
         ),
         Mutant(
+            "counted as finished too",
+            "nobody has finished",
+            "    engine.waiting",
+            "    engine.finished.append(victim)\n    engine.waiting",
+        ),
+        Mutant(
             "the line is sorted",
             "head of the line",
             "engine.waiting.appendleft(victim)",
@@ -463,6 +497,14 @@ class DrawPlay(Play):
         came = f"{there}, and with seed and position exchanged {back}"
         self.require(there != back, OWN_DRAW, "other tokens when they are exchanged", came)
 
+    def long_text(self, length: int) -> None:
+        """A text may be so long that seed × length + position comes twice."""
+        pairs = [(1, position) for position in (4, 5, 6)]
+        there = self._many(pairs)
+        back = self._many([(seed - 1, position + length) for seed, position in pairs])
+        came = f"{there} with seed 1 at positions 4 to 6, with seed 0 {length} positions later too"
+        self.require(there != back, OWN_DRAW, "seed 0 draws for itself", came)
+
     def zero(self) -> None:
         """Seed 0 and position 0 are like any other."""
         three = self._many([(0, position) for position in (4, 5, 6)])
@@ -515,7 +557,7 @@ class DrawPlay(Play):
             outcome = self.run(text, self.thing, logits, temperature, top_p, seed, position)
         if outcome.error is not None:
             rule = NO_ACCIDENT if rule is WHOLE_NUMBER else rule
-            raise Broken(rule, expected, outcome.came())
+            raise Broken(rule, expected, outcome.came(), where(outcome.error))
         token = outcome.integer(WHOLE_NUMBER, expected)
         self.require(0 <= token < len(logits), WHOLE_NUMBER, expected, token)
         return token
@@ -530,11 +572,14 @@ class DrawPlay(Play):
 def draw_cases():
     """Each brings one new difficulty, and the rule that goes with it."""
     halves = np.log([0.5, 0.3, 0.2]).tolist()
-    yield Case((), (("greedy", [0.0, 2.0, 1.0]),))
+    for logits in ([0.0, 2.0, 1.0], [2.0, 0.0, 1.0], [0.0, 1.0, 2.0], [-2.0, -3.0], [9.0]):
+        yield Case((), (("greedy", logits),))
     yield Case((), (("again", 1, 2),))
     yield Case((), (("apart",),))
     yield Case((), (("swapped", (1, 2), (4, 9), (3, 8)),))
     yield Case((), (("zero",),))
+    for length in (10, 100, 1000, 10_000):
+        yield Case((), (("long_text", length),))
     yield Case((), (("often", SHARES, halves, 1.0, 1.0),))
     yield Case((), (("often", KEPT, halves, 1.0, 0.4),))
     yield Case((), (("often", KEPT, halves, 1.0, 0.6),))
@@ -545,6 +590,9 @@ def draw_cases():
     # At temperature 1 two tokens reach 0.75; at 3, where all are nearly equal, it takes three.
     yield Case((), (("often", TEMPERATURE, halves, 3.0, 0.75),))
     yield Case((), (("often", LARGE, [1000.0, 1001.0], 1.0, 1.0),))
+    for logits, temperature in (([4000.0, 4001.0], 0.5), ([-4000.0, -4001.0], 2.0)):
+        yield Case((), (("often", LARGE, logits, temperature, 1.0),))
+    yield Case((), (("often", LARGE, [0.0, 4000.0, -4000.0], 1.0, 1.0),))
 
 
 DRAW = Exercise(
@@ -589,6 +637,31 @@ def draw_token(logits, temperature, top_p, seed, position):
             "draws for itself",
             "[seed, position]",
             "seed + position",
+        ),
+        Mutant(
+            "a seed has room for a thousand positions",
+            "draws for itself",
+            "[seed, position]",
+            "1000 * seed + position",
+        ),
+        Mutant(
+            "the first token is never the most likely",
+            "Temperature 0",
+            "int(np.argmax(logits))",
+            "int(np.argmax(logits[1:])) + 1",
+        ),
+        Mutant(
+            "temperature 0 always gives the same token",
+            "Temperature 0",
+            "int(np.argmax(logits))",
+            "1",
+        ),
+        Mutant("the lowest is subtracted", "no exp overflows", "scaled.max()", "scaled.min()"),
+        Mutant(
+            "the highest before the temperature is subtracted",
+            "no exp overflows",
+            "scaled.max()",
+            "np.max(logits)",
         ),
         Mutant("the position is forgotten", "draw of its own", "[seed, position]", "seed"),
         Mutant("always the most likely", "the token is drawn", "if temperature == 0:", "if True:"),
@@ -666,8 +739,9 @@ def draw_token(logits, temperature, top_p, seed, position):
 
 # -- 7.4 ----------------------------------------------------------------------------------
 
+NEW = "A new memory has all its blocks free, and keeps its number of blocks and its block size."
 FRONT = "allocate hands out the front of the queue, which then is held once."
-EMPTY = "An empty queue says so with OutOfBlocksError."
+EMPTY = "An empty queue says so with OutOfBlocksError(1, 0): one is needed, none is free."
 SHARED = "share adds a holder; a block in the queue leaves it, its content as it was."
 LAST = "The last holder to leave puts the block into the queue, and no other does."
 ENDS = "A block that can still be hit goes to the back of the queue, any other to the front."
@@ -685,20 +759,32 @@ QUESTION = "What is the capital of France?"
 class MemoryPlay(Play):
     """The bookkeeping beside that of the package, then attention, then models."""
 
-    def begin(self, num_blocks: int) -> None:
-        """Both memories."""
-        self.truth = BlockPool(num_blocks, 4, num_layers=2, num_kv_heads=2, head_dim=4)
-        text = f"memory = {self.name}({num_blocks}, 4, 2, 2, 4)"
-        made = self.run(text, self.thing, num_blocks, 4, 2, 2, 4)
-        self.memory = self.subject = made.returned("a memory")
+    def begin(self, num_blocks: int, *sizes: int) -> None:
+        """Both memories; sizes: block size, layers, kv heads and head_dim."""
+        size, layers, kv_heads, head_dim = sizes or (4, 2, 2, 4)
+        shape = dict(num_layers=layers, num_kv_heads=kv_heads, head_dim=head_dim)
+        self.truth = BlockPool(num_blocks, size, **shape)
+        self.memory = self.subject = self._made(num_blocks, size, layers, kv_heads, head_dim)
+        self._compare(NEW)
+
+    def _made(self, *shape: int):
+        """A memory of this shape."""
+        made = self.run(f"memory = {self.name}{shape}", self.thing, *shape)
+        memory = made.returned("a memory")
         made.value = None
-        self._compare(FRONT)
+        for name, wanted in (("num_blocks", shape[0]), ("block_size", shape[1])):
+            came = tell(getattr(memory, name, None))
+            self.require(came == f"{wanted}", NEW, f"memory.{name} {wanted}", came)
+        return memory
 
     def allocate(self) -> None:
         """One block, or none left."""
         outcome = self.run("memory.allocate()", lambda: self.memory.allocate())
         if not self.truth.num_free:
             outcome.raised(OutOfBlocksError, EMPTY)
+            came = f"needed {outcome.error.needed!r}, free {outcome.error.free!r}"
+            self.require(came == "needed 1, free 0", EMPTY, "needed 1, free 0", came)
+            self._compare(EMPTY)
             return
         wanted = self.truth.allocate()
         # Which block comes is decided by where the blocks went when they were released.
@@ -731,7 +817,9 @@ class MemoryPlay(Play):
         wanted = truth.reference_counts
         self.require(counts == wanted, rule, f"reference counts {wanted}", counts)
         free = self.peek("memory.num_free", lambda: memory.num_free)
-        self.require(free == truth.num_free, rule, f"num_free {truth.num_free}", tell(free))
+        whole = isinstance(free, (int, np.integer)) and not isinstance(free, bool)
+        right = whole and free == truth.num_free
+        self.require(right, rule, f"num_free {truth.num_free}", tell(free))
 
     def arrays(self) -> None:
         """Shapes, and that one is not the other."""
@@ -785,9 +873,8 @@ class MemoryPlay(Play):
         model, rounds, num_blocks = _workload(name)
         config, expected = model.config, _expected(name)
         shape = (num_blocks, 4, config.num_layers, config.num_kv_heads, config.head_dim)
-        memory = self.subject = self.thing(*shape)
         self.calls.clear()
-        self.run(f"memory = {self.name}{shape}", lambda: None)
+        memory = self.subject = self._made(*shape)
         engine = PagedEngine(model, pool=memory, attention=memory.attention)
         for (prompts, new_tokens), (tokens, found) in zip(rounds, expected, strict=True):
             outcome = self.run(
@@ -836,6 +923,7 @@ def memory_cases():
     moves += [("release", b, c) for b in range(4) for c in (False, True)]
     yield from random_sequences((4,), moves, 24, 40)
     yield Case((3,), (("arrays",),))
+    yield Case((3, 5, 2, 1, 6), (("arrays",),))
     for heads, kv_heads, chosen in (
         (1, 1, [[0]]),
         (1, 1, [[2]]),
@@ -935,6 +1023,31 @@ class MyMemory:
             "two arrays",
             "self.values = np.zeros(shape, np.float32)",
             "self.values = self.keys",
+        ),
+        Mutant(
+            "always blocks of four",
+            "keeps its number of blocks and its block size",
+            "self.block_size = num_blocks, block_size",
+            "self.block_size = num_blocks, 4",
+        ),
+        Mutant(
+            "arrays for blocks of four",
+            "two arrays",
+            "num_blocks, block_size, num_kv_heads, head_dim)\n        self.keys",
+            "num_blocks, 4, num_kv_heads, head_dim)\n        self.keys",
+        ),
+        Mutant(
+            "needed and free exchanged",
+            "empty queue",
+            "OutOfBlocksError(1, 0)",
+            "OutOfBlocksError(0, 1)",
+        ),
+        Mutant(
+            "one queue for all memories",
+            "A new memory",
+            "self.queue = OrderedDict.fromkeys(range(num_blocks))",
+            "self.queue = vars(MyMemory).get('_all') or OrderedDict.fromkeys(range(num_blocks))\n"
+            "        MyMemory._all = self.queue",
         ),
         Mutant(
             "an empty queue speaks for itself", "empty queue", "if not self.queue:", "if False:"
