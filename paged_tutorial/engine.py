@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from .cache import PagedKVCache
 from .checks import check_integer
 from .model import Transformer
-from .pool import BlockPool
+from .pool import BlockPool, check_arrays
 from .recompute import compute_batch
 from .request import Completion, Request, check_fits, checked_request
 from .sampling import sample
@@ -36,6 +36,8 @@ class PagedEngine:
     attention: the paged attention function; that of `kernels` unless you give another
     tokenizer: needed for prompts and answers as text
     observer: called with every Event, for instance a Trace
+
+    Raises TypeError or ValueError for a bad argument and for a pool of another model's shape.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class PagedEngine:
                 head_dim=config.head_dim,
                 observer=observer,
             )
+        check_arrays(pool, config)
         if max_step_tokens is not None:
             check_integer("max_step_tokens", max_step_tokens, 1)
         if attention is None:

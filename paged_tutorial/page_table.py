@@ -109,13 +109,13 @@ def ragged_slot_mapping(page_tables, query_start, positions, block_size: int) ->
 
     page_tables: (num_requests, longest) int64; query_start and positions as in RaggedBatch
     Raises ValueError if a position is negative or beyond the table of its request, or if
-    query_start does not share out all tokens.
+    query_start does not share out all tokens among the requests.
     """
-    counts = np.diff(query_start)
-    if query_start[0] != 0 or query_start[-1] != len(positions) or (counts < 0).any():
+    counts, ends = np.diff(query_start), (query_start[0], query_start[-1])
+    if len(counts) != len(page_tables) or ends != (0, len(positions)) or (counts < 0).any():
         raise ValueError(
             f"query_start {np.asarray(query_start).tolist()} does not share out "
-            f"{len(positions)} tokens"
+            f"{len(positions)} tokens among {len(page_tables)} requests"
         )
     requests = np.repeat(np.arange(len(page_tables)), counts)
     logical, offset = np.divmod(np.asarray(positions, np.int64), block_size)

@@ -120,3 +120,12 @@ class BlockPool:
         if type(block_id) is int and 0 <= block_id < self.num_blocks:
             return block_id
         return check_integer("block id", block_id, 0, self.num_blocks - 1)
+
+
+def check_arrays(pool, config) -> None:
+    """Raise ValueError unless the arrays of a pool have the shape that a model needs."""
+    layers, heads, size = config.num_layers, config.num_kv_heads, config.head_dim
+    wanted = (layers, pool.num_blocks, pool.block_size, heads, size)
+    for name, array in (("keys", pool.keys), ("values", pool.values)):
+        if array.shape != wanted:
+            raise ValueError(f"the pool's {name} must have shape {wanted}, found {array.shape}")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paged_tutorial import (
+    BlockPool,
     OutOfBlocksError,
     PagedEngine,
     Trace,
@@ -392,6 +393,15 @@ def test_a_pool_of_the_readers_own_is_used():
     engine = PagedEngine(MODEL, pool=pool)
     engine.generate([[1, 2, 3, 4, 5]], max_new_tokens=2)
     assert np.isfinite(pool.keys).any()
+
+
+@pytest.mark.parametrize("name", ["num_layers", "num_kv_heads", "head_dim"])
+def test_a_pool_of_another_models_shape_is_refused(name):
+    config = MODEL.config
+    shape = {key: getattr(config, key) for key in ("num_layers", "num_kv_heads", "head_dim")}
+    pool = BlockPool(8, 4, **shape | {name: shape[name] + 1})
+    with pytest.raises(ValueError, match="the pool's keys must have shape .*, found "):
+        PagedEngine(MODEL, pool=pool)
 
 
 @pytest.mark.parametrize("prompts", [[], "text"])

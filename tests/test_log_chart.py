@@ -70,3 +70,9 @@ def test_nothing_to_draw_is_said(lines):
 def test_a_number_without_a_logarithm_is_named():
     with pytest.raises(ValueError, match="above zero, got -2"):
         chart({"line": [1, -2, 3]})
+
+
+@pytest.mark.parametrize("x", ([1, 1, 2], [1, 3, 2]))
+def test_x_must_rise(x):
+    with pytest.raises(ValueError, match="x must rise"):
+        chart({"line": [1, 2, 3]}, x)

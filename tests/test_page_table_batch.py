@@ -81,6 +81,14 @@ def test_a_position_beyond_the_table_of_its_own_request_is_refused(plan, data):
         ragged_batch(spoiled)
 
 
+@pytest.mark.parametrize("requests", [1, 3])
+def test_a_query_start_for_other_requests_than_have_tables_is_refused(requests):
+    tables = stack_tables([[3], [4]])
+    query_start = [0] * requests + [1]
+    with pytest.raises(ValueError, match="does not share out 1 tokens among 2 requests"):
+        ragged_slot_mapping(tables, query_start, np.array([0]), 4)
+
+
 @pytest.mark.parametrize("query_start", [[0, 2], [0, 4], [1, 3], [0, 5, 3]])
 def test_a_query_start_that_does_not_share_out_the_tokens_is_refused(query_start):
     tables = stack_tables([[3]] * (len(query_start) - 1))

@@ -9,6 +9,7 @@ end; names that would touch each other are moved apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import ceil, floor, log10
 
 from .frame import MARGIN, WIDTH, Title
@@ -50,11 +51,13 @@ def draw_lines(
 
     x: rising; ticks: the numbers written along the x axis; dotted: numbers of the x axis where
     a dotted line stands upright. The y axis has a tick at each power of ten.
-    Raises ValueError if there is nothing to draw or a number is not above zero.
+    Raises ValueError if there is nothing to draw, x does not rise, or a number is not above 0.
     """
     numbers = [y for line in lines.values() for y in line]
     if not numbers or len(x) < 2:
         raise ValueError("there is nothing to draw: give a line of two points or more")
+    if any(right <= left for left, right in pairwise(x)):
+        raise ValueError(f"x must rise, got {list(x)}")
     if min(*numbers, *x, *ticks) <= 0:
         raise ValueError(f"a logarithm needs numbers above zero, got {min(*numbers, *x, *ticks)}")
     head = Title(title)
