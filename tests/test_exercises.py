@@ -248,6 +248,21 @@ def test_an_exception_is_told_with_the_reader_s_line_and_no_path():
     assert __file__ not in text
 
 
+def test_an_exception_in_a_library_is_told_with_the_reader_s_line():
+    def answer(numbers):
+        return np.repeat(numbers, [1, 2, 3, 4]).sum()
+
+    text = told(report.judge(make(), answer))
+    assert "It arose in answer, at: return np.repeat(numbers, [1, 2, 3, 4]).sum()" in text
+
+
+def test_a_slip_of_the_pen_is_an_accident_and_breaks_no_other_rule():
+    def answer(numbers):
+        return sum(nubmers)  # noqa: F821
+
+    assert report.judge(make(), answer).failure.broken.rule == NO_ACCIDENT
+
+
 def test_a_changed_argument_is_noticed():
     def answer(numbers):
         result = sum(numbers)

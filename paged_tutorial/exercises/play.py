@@ -75,6 +75,8 @@ class Outcome:
     def returned(self, expected: str, rule: str = NO_ACCIDENT):
         """The value. Raises Broken if an exception came instead."""
         if self.error is not None:
+            if isinstance(self.error, NameError):  # a slip of the pen breaks no other rule
+                rule = NO_ACCIDENT
             raise Broken(rule, expected, tell_error(self.error), where(self.error))
         return self.value
 

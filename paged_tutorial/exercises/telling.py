@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+import sysconfig
 import traceback
 from collections import deque
 from pathlib import Path
 
 ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")
+LIBRARIES = tuple(sysconfig.get_path(kind) for kind in ("stdlib", "purelib", "platlib"))
 PLAIN = (int, str, list, tuple, dict, set, frozenset, deque)
 
 
@@ -63,12 +65,12 @@ def advice_on(value: object) -> str:
 
 
 def where(error: BaseException) -> str:
-    """The line of the reader's code in which an exception arose; no paths."""
+    """The line of the reader's code in which an exception arose, or which led to it; no paths."""
     ours = str(Path(__file__).parents[1])
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         code = frame.f_code
         an_answer = Path(code.co_filename).name.startswith("answers")
-        if code.co_filename.startswith(ours) and not an_answer:
+        if code.co_filename.startswith((ours, *LIBRARIES, "<frozen")) and not an_answer:
             continue
         text = linecache.getline(code.co_filename, line).strip()
         return f"It arose in {code.co_name}, at: {text}" if text else f"It arose in {code.co_name}."
