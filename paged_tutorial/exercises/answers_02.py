@@ -119,3 +119,34 @@ class PoolForTheModel(MyPool):
 
 class PoolOfThePackage(BlockPool):
     """The package's pool keeps the same rules."""
+
+
+class PoolOfItsOwn:
+    """Inherits nothing, and is always told its block size."""
+
+    def __init__(self, num_blocks, block_size):
+        self.num_blocks, self.block_size = num_blocks, block_size
+        self.reference_counts = np.zeros(num_blocks, int)
+
+    @property
+    def num_free(self):
+        return np.count_nonzero(self.reference_counts == 0)
+
+    def allocate(self):
+        if not self.num_free:
+            raise OutOfBlocksError(1, self.num_free)
+        block = self.reference_counts.argmin()
+        self.reference_counts[block] = 1
+        return block
+
+    def share(self, block):
+        if not 0 <= block < self.num_blocks:
+            raise ValueError(f"{block} is no block")
+        self.reference_counts[block] += 1
+
+    def release(self, block):
+        self.share(block)  # refuses what is no block
+        self.reference_counts[block] -= 2
+        if self.reference_counts[block] < 0:
+            self.reference_counts[block] = 0
+            raise ValueError(f"nobody holds block {block}")

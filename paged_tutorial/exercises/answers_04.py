@@ -4,6 +4,8 @@
 
 from collections import OrderedDict
 
+import numpy as np
+
 from paged_tutorial.policy import Policy, Ranked
 
 
@@ -113,6 +115,21 @@ class RecentByClock:
 
     def __len__(self):
         return len(self.used)
+
+
+class RecentByArray:
+    """A key is there if it equals any; what is cut off in front is the oldest."""
+
+    def __init__(self, capacity):
+        self.capacity, self.keys = capacity, np.array([], dtype=object)
+
+    def use(self, key):
+        same = self.keys == key
+        self.keys = np.append(self.keys[~same], key)[-self.capacity :]
+        return same.any()
+
+    def __len__(self):
+        return self.keys.size
 
 
 class MyPolicy(Policy):

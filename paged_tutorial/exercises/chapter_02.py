@@ -122,11 +122,14 @@ class PoolPlay(Play):
     """Moves on the reader's pool, and the holders of each block beside it."""
 
     revive = False
+    sizes: tuple[int, ...] = ()  # what a pool is made of besides its number of blocks
 
     def begin(self, num_blocks: int) -> None:
         """Make the pool."""
         self.holders = [0] * num_blocks
-        made = self.run(f"pool = {self.name}({num_blocks})", self.thing, num_blocks)
+        given = num_blocks, *self.sizes
+        text = f"pool = {self.name}({', '.join(map(str, given))})"
+        made = self.run(text, self.thing, *given)
         self.pool = self.subject = made.returned("a pool")
         made.value = None
         self._compare(FRESH)
@@ -490,6 +493,7 @@ class ModelPlay(PoolPlay):
     """As in 2.2, but a free block can be shared; at the end a model runs on the pool."""
 
     revive = True
+    sizes = (4,)
 
     def allocate(self) -> None:
         """As in 2.2, which has to be solved first."""
@@ -628,13 +632,13 @@ class PoolForTheModel(MyPool):
         ),
         Mutant(
             "a block size cannot be given",
-            "and keeps both",
+            "in an unexpected exception",
             "    def share",
             "    def __init__(self, num_blocks):\n"
             "        super().__init__(num_blocks)\n\n    def share",
         ),
     ),
-    alternatives=(answers.PoolOfThePackage,),
+    alternatives=(answers.PoolOfThePackage, answers.PoolOfItsOwn),
 )
 
 EXERCISES = (UNUSED_SLOTS, POOL, TAKE, MODEL)

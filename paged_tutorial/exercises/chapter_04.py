@@ -431,7 +431,7 @@ RECENT = Exercise(
             "        if not hit: self.order[key] = True",
         ),
     ),
-    alternatives=(answers.RecentByClock,),
+    alternatives=(answers.RecentByClock, answers.RecentByArray),
 )
 
 # -- 4.3 ----------------------------------------------------------------------------------
@@ -540,7 +540,9 @@ class PolicyPlay(Play):
         contests()
         mark = scores(LRUManager)["all"]
         outcome = self.run(
-            f"average of 6 contests, {self.name}", lambda: scores(self.thing)["all"], seconds=60.0
+            f"score = average of 6 contests, {self.name}",
+            lambda: scores(self.thing)["all"],
+            seconds=60.0,
         )
         score = outcome.returned(f"more than {mark:.1%}")
         outcome.value = None
