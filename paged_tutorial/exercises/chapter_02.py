@@ -140,8 +140,9 @@ class PoolPlay(Play):
         free = [block for block, count in enumerate(self.holders) if not count]
         if not free:
             outcome.raised(OutOfBlocksError, EMPTY)
-            came = f"needed {outcome.error.needed!r}, free {outcome.error.free!r}"
-            self.require(came == "needed 1, free 0", EMPTY, "needed 1, free 0", came)
+            needed, free_then = outcome.error.needed, outcome.error.free
+            came = f"needed {needed}, free {free_then}"
+            self.require((needed, free_then) == (1, 0), EMPTY, "needed 1, free 0", came)
             self._compare(UNCHANGED)
             return
         expected = f"a free block: {' or '.join(map(str, free))}"
@@ -515,8 +516,8 @@ class ModelPlay(PoolPlay):
         pool = self.subject = made.returned("a pool", OWN_SIZE)
         made.value = None
         for field, wanted in (("num_blocks", number), ("block_size", block_size)):
-            came = tell(getattr(pool, field, None))
-            self.require(came == f"{wanted}", OWN_SIZE, f"pool.{field} {wanted}", came)
+            came = getattr(pool, field, None)
+            self.require(came == wanted, OWN_SIZE, f"pool.{field} {wanted}", tell(came))
         engine = PagedEngine(model, pool=PluggedPool(pool, model.config))
         for prompts, expected in zip(rounds, truth, strict=True):
             outcome = self.run(

@@ -773,8 +773,8 @@ class MemoryPlay(Play):
         memory = made.returned("a memory")
         made.value = None
         for name, wanted in (("num_blocks", shape[0]), ("block_size", shape[1])):
-            came = tell(getattr(memory, name, None))
-            self.require(came == f"{wanted}", NEW, f"memory.{name} {wanted}", came)
+            came = getattr(memory, name, None)
+            self.require(came == wanted, NEW, f"memory.{name} {wanted}", tell(came))
         return memory
 
     def allocate(self) -> None:
@@ -782,8 +782,9 @@ class MemoryPlay(Play):
         outcome = self.run("memory.allocate()", lambda: self.memory.allocate())
         if not self.truth.num_free:
             outcome.raised(OutOfBlocksError, EMPTY)
-            came = f"needed {outcome.error.needed!r}, free {outcome.error.free!r}"
-            self.require(came == "needed 1, free 0", EMPTY, "needed 1, free 0", came)
+            needed, free_then = outcome.error.needed, outcome.error.free
+            came = f"needed {needed}, free {free_then}"
+            self.require((needed, free_then) == (1, 0), EMPTY, "needed 1, free 0", came)
             self._compare(EMPTY)
             return
         wanted = self.truth.allocate()
