@@ -497,13 +497,23 @@ class DrawPlay(Play):
         came = f"{there}, and with seed and position exchanged {back}"
         self.require(there != back, OWN_DRAW, "other tokens when they are exchanged", came)
 
-    def long_text(self, length: int) -> None:
-        """A text may be so long that seed × length + position comes twice."""
-        pairs = [(1, position) for position in (4, 5, 6)]
-        there = self._many(pairs)
-        back = self._many([(seed - 1, position + length) for seed, position in pairs])
-        came = f"{there} with seed 1 at positions 4 to 6, with seed 0 {length} positions later too"
-        self.require(there != back, OWN_DRAW, "seed 0 draws for itself", came)
+    def later(self, start: int, stop: int) -> None:
+        """A text may be so long that some number × seed + position comes twice."""
+        zeros = [0.0] * 100
+        there, back = (
+            [
+                self._draw(zeros, 1.0, 1.0, seed, p, WHOLE_NUMBER, "a token of 0 to 99")
+                for p in chosen
+            ]
+            for seed, chosen in ((1, range(5)), (0, range(start, stop)))
+        )
+        self.calls.clear()
+        self.run(self._text(zeros, 1.0, 1.0, 1, "0 to 4"), lambda: there)
+        for index in range(len(back) - 4):
+            said = f"{start + index} to {start + index + 4}"
+            if back[index : index + 5] == there:
+                self.run(self._text(zeros, 1.0, 1.0, 0, said), lambda: there)
+                self.require(False, OWN_DRAW, "other tokens with seed 0", f"{there} again")
 
     def zero(self) -> None:
         """Seed 0 and position 0 are like any other."""
@@ -578,8 +588,8 @@ def draw_cases():
     yield Case((), (("apart",),))
     yield Case((), (("swapped", (1, 2), (4, 9), (3, 8)),))
     yield Case((), (("zero",),))
-    for length in (10, 100, 1000, 10_000):
-        yield Case((), (("long_text", length),))
+    for some in ((1, 1100), (4096, 4101), (10_000, 10_005)):
+        yield Case((), (("later", *some),))
     yield Case((), (("often", SHARES, halves, 1.0, 1.0),))
     yield Case((), (("often", KEPT, halves, 1.0, 0.4),))
     yield Case((), (("often", KEPT, halves, 1.0, 0.6),))
@@ -606,7 +616,8 @@ def draw_token(logits, temperature, top_p, seed, position):
 
     temperature 0: the most likely one. Else divide the logits by it and take the softmax;
     keep the most likely tokens, as few as reach top_p together; draw one of them by its
-    probability. The draw depends on seed and position and on nothing else.
+    probability. The draw depends on seed and position and on nothing else, and each pair of
+    them has a draw of its own.
     """
     raise NotImplementedError
 ''',
@@ -643,6 +654,12 @@ def draw_token(logits, temperature, top_p, seed, position):
             "draws for itself",
             "[seed, position]",
             "1000 * seed + position",
+        ),
+        Mutant(
+            "a number made of seed and position",
+            "draws for itself",
+            "[seed, position]",
+            "31 * seed + position",
         ),
         Mutant(
             "the first token is never the most likely",
