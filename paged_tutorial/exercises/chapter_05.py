@@ -343,7 +343,9 @@ def attend_cases():
         yield Case((position, block_size, OWN, True))
         yield Case((position, block_size, GARBAGE, True, math.nan))
         yield Case((position, block_size, LATER, True, math.nan, 1.0, 3))
-    yield Case((7, 3, LARGE, True, math.nan, 30_000.0))
+    # The highest score of all may lie in the first block that is read, or in the last.
+    for position, block_size in product((5, 6, 7, 8), (2, 3)):
+        yield Case((position, block_size, LARGE, True, math.nan, 30_000.0))
 
 
 ATTEND_STUB = '''
@@ -438,6 +440,12 @@ ATTEND = Exercise(
             "√head_dim",
             "key_blocks[block] @ query",
             "key_blocks[block] @ [1, -1, 1, 2.0]",
+        ),
+        Mutant(
+            "the maximum of the present block",
+            "overflow",
+            "max(highest, scores.max())",
+            "scores.max()",
         ),
         Mutant(
             "no running maximum",
