@@ -597,6 +597,8 @@ def table_cases():
         *(("slots", *some) for some in ((0,), (1, 0), (2, 3), (4,), (-1,), (6,))),
     ]
     yield from all_sequences((2,), moves, 3)
+    for asked in ((1, 9, 0), (1, -1, 0), (3, 0, 4), (-2, 1)):
+        yield Case((2,), (("reserve", 3), ("slots", *asked)))
     for asked in (("slots_of_list", 2, 1), ("slots_of_list", 4, 7), ("slots_of_list", -1)):
         yield Case((2,), (("reserve", 3), asked))
     for asked in (("slots_of_range", 0, 3), ("slots_of_range", 3, 5)):
@@ -674,6 +676,9 @@ class MyPageTable:
         ),
         Mutant("the message names no position", "names it",
                'f"position {position} is outside 0 to {room - 1}"', '"no such place"'),
+        Mutant("only the last position is looked at", "is refused",
+               "in positions[(positions < 0) | (positions >= room)]:",
+               "in positions[-1:][(positions[-1:] < 0) | (positions[-1:] >= room)]:"),
         Mutant("only an array will do", "a range, a list or an array",
                "        positions = np.asarray(positions, dtype=np.int64)\n", ""),
         Mutant(

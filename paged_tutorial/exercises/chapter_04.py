@@ -168,6 +168,8 @@ def cache_cases():
     moves = [(kind, key) for kind in ("put", "get") for key in "ABCDE"] + [("evict",)]
     yield from random_sequences((3,), moves, 20, 150)
     yield Case((1,), (("put", "A", 0), ("get", "A")))  # a value may be zero
+    yield Case((2,), (("put", "A", 0), ("put", "B"), ("get", "A"), ("evict",)))
+    yield Case((2,), (("put", "A", 5), ("put", "B"), ("put", "A", 5), ("evict",)))  # no new value
     yield Case((1,), (("put", 0), ("get", 0), ("put", "A"), ("get", 0), ("put", 0), ("evict",)))
     yield Case((2,), (("cost",),))
 
@@ -263,6 +265,18 @@ class LRUCache:
             "self.values = vars(LRUCache).get('_all', OrderedDict()); LRUCache._all = self.values",
         ),
         Mutant("a miss is an error", "get returns", "return None", "raise KeyError(key)"),
+        Mutant(
+            "a value of zero does not refresh",
+            "A get makes its key",
+            "        self.values.move_to_end(key)\n        return",
+            "        if self.values[key]: self.values.move_to_end(key)\n        return",
+        ),
+        Mutant(
+            "nothing is done if the value is the same",
+            "A put makes its key",
+            "        if key not in self.values and",
+            "        if self.values.get(key) == value: return\n        if key not in self.values and",
+        ),
         Mutant(
             "a value of zero counts as a miss",
             "get returns",

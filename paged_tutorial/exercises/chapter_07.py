@@ -221,6 +221,7 @@ def plan_step(missing, budget):
 NEWEST = "The newest of those who run gives way: the last of engine.running, and nobody else."
 ALL_BLOCKS = "The victim gives all its blocks back to the cache."
 HEAD = "The victim waits at the head of the line: it came before all who wait there."
+ITSELF = "The request itself waits, and no copy of it: whoever asked holds on to it."
 KEEPS = "The victim keeps what it has said: that was sent to somebody, and is paid for."
 SAME_ASK = "What a request asked for stays as it was: its prompt, and its new tokens at most."
 LEAK = "Nobody holds the others any more, and they are not free either. release() gives them back."
@@ -294,6 +295,8 @@ class PreemptPlay(Play):
         kind = type(engine.waiting).__name__
         self.require(hasattr(engine.waiting, "popleft"), LINE, "a deque", f"a {kind}")
         self.require(now == names, HEAD, f"waiting {names}", f"waiting {now}")
+        itself = engine.waiting[0] is victim
+        self.require(itself, ITSELF, f"{victim.request_id} as it ran", "another object")
         same = all(chat.generated == said[chat] for chat in said)
         self.require(same, KEEPS, "the others as they were", "somebody else's tokens changed")
         done = [getattr(chat, "request_id", chat) for chat in engine.finished]
@@ -307,9 +310,9 @@ class PreemptPlay(Play):
 def preempt_cases():
     """One to three who run, none to two who wait, one or several victims.
 
-    Those who wait are not in alphabetical order, which is not the order in which they came.
+    Not all are in alphabetical order, which is not the order in which they came.
     """
-    for running, waiting in itertools.product(("A", "AB", "ABC"), ("", "Y", "ZY")):
+    for running, waiting in itertools.product(("A", "AB", "ABC", "BCA"), ("", "Y", "ZY")):
         for victims in range(1, len(running) + 1):
             yield Case((running, waiting), (("preempt",),) * victims)
 
@@ -361,6 +364,19 @@ PREEMPT = Exercise(
             "newest of those",
             "engine.running.pop()",
             "engine.running.pop(0)",
+        ),
+        Mutant(
+            "the last by name gives way",
+            "newest of those",
+            "victim = engine.running.pop()",
+            "victim = max(engine.running, key=lambda one: one.request_id)\n"
+            "    engine.running.remove(victim)",
+        ),
+        Mutant(
+            "a copy waits",
+            "no copy of it",
+            "engine.waiting.appendleft(victim)",
+            "engine.waiting.appendleft(type(victim)(**vars(victim)))",
         ),
         Mutant(
             "the blocks stay",
