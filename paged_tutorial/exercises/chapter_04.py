@@ -275,7 +275,8 @@ class LRUCache:
             "nothing is done if the value is the same",
             "A put makes its key",
             "        if key not in self.values and",
-            "        if self.values.get(key) == value: return\n        if key not in self.values and",
+            "        if self.values.get(key) == value: return\n"
+            "        if key not in self.values and",
         ),
         Mutant(
             "a value of zero counts as a miss",
