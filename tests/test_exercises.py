@@ -232,6 +232,15 @@ def test_a_generator_instead_of_a_list_is_told_so():
     assert "a generator" in text and "Return list(…) of it" in text
 
 
+def test_a_generator_that_should_have_done_something_is_told_so():
+    class Lazy(Stack):
+        def push(self, number):
+            yield super().push(number)
+
+    text = told(report.judge(STACK, Lazy))
+    assert "A generator computes nothing until somebody asks" in text
+
+
 def test_integers_of_numpy_are_whole_numbers():
     assert report.judge(make(), lambda numbers: np.int64(sum(numbers))).state == "right"
 

@@ -50,7 +50,9 @@ def numbers(
         found = None
     wanted = f"an array of shape {shape}: {expected}" if shape else f"a number: {expected}"
     if found is None or found.shape != shape:
-        came = outcome.came() if found is None else f"shape {found.shape}"
+        # None and single numbers have a shape too, (), which says less than they do.
+        plain = found is None or not found.shape
+        came = outcome.came() if plain else f"shape {found.shape}"
         raise Broken(form or rule, wanted, came, advice_on(value))
     return found
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 
 from .cards import Card
 from .checking import Failure, examine
 from .exercise import Exercise
 from .play import Play, Unattempted, Unusable
-from .telling import state_of
+from .telling import advice_on, state_of
 
 SHOWN_CALLS = 12
 
@@ -60,12 +61,20 @@ def _failed(exercise: Exercise, failure: Failure) -> Card:
     card.code("\n".join(_calls(play)))
     card.row("expected", broken.expected)
     card.row("came", broken.came)
-    if broken.advice:
-        card.say(broken.advice)
+    for advice in _advice(failure):
+        card.say(advice)
     if failure.printed:
         card.say("Your code printed:", soft=True).code(failure.printed.rstrip())
     _draw(card, play)
     return card.say(f'Stuck? `hint("{exercise.id}")`, then `hint("{exercise.id}", 2)`.', soft=True)
+
+
+def _advice(failure: Failure) -> list[str]:
+    """What to do; besides, a call that has done nothing, because of a `yield`, is told of."""
+    values = [call.value for call in failure.play.calls]
+    idle = [value for value in values if inspect.isgenerator(value) or inspect.iscoroutine(value)]
+    advice = [failure.broken.advice, *map(advice_on, idle)]
+    return [text for text in dict.fromkeys(advice) if text]
 
 
 def _calls(play: Play) -> list[str]:
