@@ -381,6 +381,8 @@ class TakePlay(Play):
         expected = "a list of 1 block" if number == 1 else f"a list of {number} blocks"
         blocks = outcome.list_of_integers(EXACTLY, expected)
         self.require(len(blocks) == number, EXACTLY, expected, blocks)
+        real = all(block in range(pool.num_blocks) for block in blocks)
+        self.require(real, EXACTLY, f"blocks of 0 to {pool.num_blocks - 1}", blocks)
         wanted = [count + blocks.count(block) for block, count in enumerate(counts)]
         fresh = all(counts[block] == 0 for block in blocks) and max(wanted) <= 1
         self.require(
@@ -469,6 +471,12 @@ TAKE = Exercise(
             "exactly as many as asked",
             "[pool.allocate() for _ in range(num_blocks)]",
             "(pool.allocate() for _ in range(num_blocks))",
+        ),
+        Mutant(
+            "blocks numbered from 1",
+            "exactly as many as asked",
+            "[pool.allocate() for",
+            "[pool.allocate() + 1 for",
         ),
         Mutant(
             "the same block again and again",

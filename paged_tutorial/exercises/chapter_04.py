@@ -29,6 +29,8 @@ class OrderPlay(Play):
         """The keys of the subject's first collection of them."""
         fields = vars(self.subject).values()
         keys = next(list(field) for field in fields if isinstance(field, (dict, list, deque)))
+        if not all(isinstance(key, (str, int)) for key in keys):
+            raise ValueError("something else is kept there too, perhaps in another order")
         return draw_order(keys, title)
 
 

@@ -90,6 +90,7 @@ class PlanPlay(Play):
             lists = [value, *(positions for _, positions, _ in value)]
             if not all(isinstance(one, (list, tuple, range, np.ndarray)) for one in lists):
                 raise TypeError("what can be read only once, or in any order, is no list")
+            {who for who, _, _ in value}  # a request has a name, and no list is one
             return [(w, [operator.index(p) for p in ps], bool(token)) for w, ps, token in value]
         except (TypeError, ValueError):
             raise Broken(TRIPLES, expected, outcome.came(), advice_on(value)) from None
@@ -244,6 +245,11 @@ class Chat:
         return self.prompt + self.generated
 
 
+def _name_of(chat) -> str:
+    """The name of a request, or what stands there instead."""
+    return chat.request_id if isinstance(chat, Chat) else tell(chat)
+
+
 class PreemptPlay(Play):
     """Some run and have said something, some wait; one after the other has to go."""
 
@@ -276,7 +282,7 @@ class PreemptPlay(Play):
         self.run(f"{self.name}(engine)", self.thing, engine).returned("no exception")
         victim = running[-1]
         names = [chat.request_id for chat in running[:-1]]
-        now = [getattr(chat, "request_id", chat) for chat in engine.running]
+        now = [_name_of(chat) for chat in engine.running]
         self.require(now == names, NEWEST, f"running {names}", f"running {now}")
         held = list(engine.cache.holdings)
         self.require(held == names, ALL_BLOCKS, f"blocks held by {names}", f"by {held}")
@@ -291,7 +297,7 @@ class PreemptPlay(Play):
             f"{victim.generated}",
         )
         names = [chat.request_id for chat in (victim, *waiting)]
-        now = [getattr(chat, "request_id", chat) for chat in engine.waiting]
+        now = [_name_of(chat) for chat in engine.waiting]
         kind = type(engine.waiting).__name__
         self.require(hasattr(engine.waiting, "popleft"), LINE, "a deque", f"a {kind}")
         self.require(now == names, HEAD, f"waiting {names}", f"waiting {now}")
@@ -299,7 +305,7 @@ class PreemptPlay(Play):
         self.require(itself, ITSELF, f"{victim.request_id} as it ran", "another object")
         same = all(chat.generated == said[chat] for chat in said)
         self.require(same, KEEPS, "the others as they were", "somebody else's tokens changed")
-        done = [getattr(chat, "request_id", chat) for chat in engine.finished]
+        done = [_name_of(chat) for chat in engine.finished]
         self.require(not done, UNFINISHED, "finished []", f"finished {done}")
         for chat, (prompt, most) in asked.items():
             wanted = f"{chat.request_id}: prompt {prompt}, most {most}"
@@ -377,6 +383,12 @@ PREEMPT = Exercise(
             "no copy of it",
             "engine.waiting.appendleft(victim)",
             "engine.waiting.appendleft(type(victim)(**vars(victim)))",
+        ),
+        Mutant(
+            "only its name waits",
+            "head of the line",
+            "engine.waiting.appendleft(victim)",
+            "engine.waiting.appendleft(victim.request_id)",
         ),
         Mutant(
             "the blocks stay",
