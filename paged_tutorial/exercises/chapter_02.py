@@ -118,6 +118,11 @@ UNCHANGED = "A refused call changes nothing."
 FLOATS = (float, np.floating)
 
 
+def whole(count):
+    """A count as an int, of whatever kind it is; as it is, if it is no whole number."""
+    return int(count) if int(count) == count else count
+
+
 class PoolPlay(Play):
     """Moves on the reader's pool, and the holders of each block beside it."""
 
@@ -191,7 +196,7 @@ class PoolPlay(Play):
         pool, wanted = self.pool, self.holders
         counts = self.peek(
             "pool.reference_counts",
-            lambda: [int(pool.reference_counts[block]) for block in range(len(wanted))],
+            lambda: [whole(pool.reference_counts[block]) for block in range(len(wanted))],
         )
         expected = f"reference counts {wanted}"
         self.require(counts == wanted, rule, expected, f"reference counts {counts}")
@@ -216,7 +221,8 @@ def pool_cases():
     yield from all_sequences((1,), _moves((0, 1, -1)), 3)
     for num_blocks in (3, 5):
         # Mostly moves on real blocks, or nothing would ever fill up.
-        moves = [("allocate",)] * num_blocks + _moves((*range(num_blocks), num_blocks, -1))
+        outside = (num_blocks, num_blocks + 3, -1, -num_blocks - 1)
+        moves = [("allocate",)] * 2 * num_blocks + 2 * _moves(range(num_blocks)) + _moves(outside)
         yield from random_sequences((num_blocks,), moves, 30, 50)
     # More blocks than block_size is by default, and numbers of two digits.
     yield Case((20,), (("allocate",),) * 21 + (("release", 17), ("share", 17), ("share", 12)))
@@ -308,6 +314,18 @@ class MyPool:
             "numbered from 0",
             "block not in range(self.num_blocks) or ",
             "",
+        ),
+        Mutant(
+            "only the next number is outside",
+            "numbered from 0",
+            "block not in range(self.num_blocks)",
+            "block in (-1, self.num_blocks)",
+        ),
+        Mutant(
+            "half a holder",
+            "number of its holders",
+            "+= 1",
+            "+= 1.5",
         ),
         Mutant(
             "one free list for all pools",

@@ -22,6 +22,7 @@ from paged_tutorial import (
 )
 
 from . import answers_07 as answers
+from .chapter_02 import whole
 from .checking import all_sequences, random_sequences
 from .exercise import Exercise, Mutant
 from .play import (
@@ -858,13 +859,13 @@ class MemoryPlay(Play):
         memory, truth = self.memory, self.truth
         counts = self.peek(
             "memory.reference_counts",
-            lambda: [int(memory.reference_counts[b]) for b in range(truth.num_blocks)],
+            lambda: [whole(memory.reference_counts[b]) for b in range(truth.num_blocks)],
         )
         wanted = truth.reference_counts
         self.require(counts == wanted, rule, f"reference counts {wanted}", counts)
         free = self.peek("memory.num_free", lambda: memory.num_free)
-        whole = isinstance(free, (int, np.integer)) and not isinstance(free, bool)
-        right = whole and free == truth.num_free
+        a_number = isinstance(free, (int, np.integer)) and not isinstance(free, bool)
+        right = a_number and free == truth.num_free
         self.require(right, rule, f"num_free {truth.num_free}", tell(free))
 
     def arrays(self) -> None:
