@@ -379,6 +379,8 @@ def test_any_message_of_an_exception_is_told_short_and_without_addresses(error, 
         ("101 is no block", 1, False),
         ("there is no block -1.", -1, True),
         ("block-1", 1, True),
+        ("block 007", 7, True),
+        ("block 000", 0, True),
         ("nobody holds it", 1, False),
     ],
 )

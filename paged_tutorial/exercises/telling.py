@@ -47,7 +47,7 @@ def message_of(error: BaseException) -> str:
 
 def names(error: BaseException, what: object) -> bool:
     """Whether the message of an exception has this in it; 1 is not in "block 10"."""
-    return bool(re.search(rf"(?<!\d){re.escape(str(what))}(?!\d)", message_of(error)))
+    return bool(re.search(rf"(?<!\d)0*{re.escape(str(what))}(?!\d)", message_of(error)))
 
 
 def advice_on(value: object) -> str:
