@@ -1,4 +1,4 @@
-"""What an exercise is, and where they are found: one module a chapter, loaded on demand."""
+"""What an exercise is, and where they are found: a package for each chapter, loaded on demand."""
 
 from __future__ import annotations
 
