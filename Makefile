@@ -31,7 +31,8 @@ test: lint model
 	$(PY) -m pytest --nbval --nbval-current-env --nbval-cell-timeout=$(CELL_TIMEOUT) notebooks
 
 # One clean kernel a notebook, in order. Execution times, widget state and what the author has
-# solved are not written, so that little but measured times differs from run to run.
+# solved are not written, so that little but measured times differs from run to run. Then lines
+# that a kernel happened to send in pieces become one output.
 notebooks: $(STAMPS)/dev model
 	rm -rf $(VENV)/nothing-solved
 	PAGED_TUTORIAL_DATA=$(CURDIR)/$(VENV)/nothing-solved $(PY) -m nbconvert --to notebook --execute --inplace \
@@ -39,7 +40,6 @@ notebooks: $(STAMPS)/dev model
 	    --ExecutePreprocessor.record_timing=False \
 	    --ExecutePreprocessor.store_widget_state=False \
 	    $(NOTEBOOKS)
-	# Lines that a kernel happened to send in pieces are one output again.
 	$(PY) -m nbconvert --to notebook --inplace --CoalesceStreamsPreprocessor.enabled=True $(NOTEBOOKS)
 
 model: | $(STAMPS)/python
