@@ -23,12 +23,14 @@ from paged_tutorial.exercises.checking import (
 )
 from paged_tutorial.exercises.exercise import Exercise
 from paged_tutorial.exercises.limits import KEPT_CHARACTERS, Guard, TimeUp
+from paged_tutorial.exercises.planted import require_mended
 from paged_tutorial.exercises.play import (
     ENDS,
     NO_ACCIDENT,
     SAME_INPUT,
     Case,
     Play,
+    Unattempted,
     require_class,
     require_function,
 )
@@ -323,6 +325,49 @@ def test_the_fields_told_are_those_the_reader_gave():
     assert state_of(OwnPolicy()) == "history = {}, seen = {2: 5}"
     assert state_of(BlockPool(2)) == ""
     assert "free" in state_of(answers_02.MyPool(2, 4))
+
+
+PLANTED = """
+def step(number, by=1):
+    \"\"\"The next number.\"\"\"
+    return sum(one + 2 for one in [number]) + by
+"""
+
+
+def defined(source):
+    names = {}
+    exec(source, names)
+    return names["step"]
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("", ""),
+        ("number", "n"),
+        ("The next number.", "Mine."),
+        ('    """The next number."""\n', ""),
+    ],
+)
+def test_a_planted_bug_with_other_names_or_words_is_unattempted(old, new):
+    with pytest.raises(Unattempted, match="as it was"):
+        require_mended(defined(PLANTED.replace(old, new)), PLANTED, "as it was")
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [("2", "3"), ("2", "2.0"), ("by=1", "by=0"), ("sum(", "max("), (" + by", ""), ("+ 2", "- 2")],
+)
+def test_an_answer_that_does_anything_else_than_the_planted_one_is_checked(old, new):
+    require_mended(defined(PLANTED.replace(old, new)), PLANTED, "as it was")
+    require_mended(print, PLANTED, "as it was")
+
+
+def test_a_planted_class_is_compared_method_by_method():
+    planted = "class step:\n    def a(self): return 1\n    def b(self): return 2\n"
+    with pytest.raises(Unattempted):
+        require_mended(defined(planted), planted, "as it was")
+    require_mended(defined(planted.replace("2", "3")), planted, "as it was")
 
 
 def test_an_object_that_cannot_be_shown_or_drawn_does_no_harm():

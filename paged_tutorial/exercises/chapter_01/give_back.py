@@ -9,7 +9,8 @@ from paged_tutorial.placement import Buddy
 from .. import answers_01 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
-from ..play import Play, Unattempted, require_function
+from ..planted import require_mended
+from ..play import Play, require_function
 
 GONE = "A piece that is given back is no longer among the pieces."
 ONCE = "Each slot is in one piece or free, and free once."
@@ -111,11 +112,9 @@ def give_back(row, start):
 def require_other_than_planted(thing) -> None:
     """A function, and not the one with the planted bug."""
     require_function(thing, "row", "start")
-    names: dict[str, object] = {}
-    exec(GIVE_BACK_STUB, {}, names)
-    code, planted = getattr(thing, "__code__", None), names["give_back"].__code__
-    if code is not None and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
-        raise Unattempted("`give_back` is as it was planted, bug included: pieces stay apart.")
+    require_mended(
+        thing, GIVE_BACK_STUB, "`give_back` is as it was planted, bug included: pieces stay apart."
+    )
 
 
 GIVE_BACK = Exercise(

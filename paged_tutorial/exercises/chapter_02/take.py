@@ -10,7 +10,8 @@ from paged_tutorial import (
 from .. import answers_02 as answers
 from ..checking import all_sequences
 from ..exercise import Exercise, Mutant
-from ..play import Play, Unattempted, require_function
+from ..planted import require_mended
+from ..play import Play, require_function
 
 ALL_OR_NOTHING = "With too few free blocks: OutOfBlocksError, and the pool as it was."
 EXACTLY = "With enough free blocks, take returns exactly as many as asked for, each held once."
@@ -79,11 +80,7 @@ def take(pool, num_blocks):
 def require_other_than_planted(thing) -> None:
     """A function, and not the one with the planted bug."""
     require_function(thing, "pool", "num_blocks")
-    names: dict[str, object] = {}
-    exec(TAKE_STUB, {}, names)
-    code, planted = getattr(thing, "__code__", None), names["take"].__code__
-    if code is not None and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
-        raise Unattempted("`take` is as it was planted, bug included: blocks get lost.")
+    require_mended(thing, TAKE_STUB, "`take` is as it was planted, bug included: blocks get lost.")
 
 
 TAKE = Exercise(

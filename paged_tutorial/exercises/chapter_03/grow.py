@@ -9,7 +9,8 @@ from paged_tutorial import (
 from .. import answers_03 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
-from ..play import Case, Play, Unattempted, require_function
+from ..planted import require_mended
+from ..play import Case, Play, require_function
 
 COVERED = "After grow, every one of the tokens has a slot: the table is long enough."
 NOT_EARLY = "No block is taken before a token needs it: a full block is not yet a reason."
@@ -74,11 +75,7 @@ def grow(table, num_tokens, allocate):
 def require_other_than_planted(thing) -> None:
     """A function, and not the one with the planted bug."""
     require_function(thing, "table", "num_tokens", "allocate")
-    names: dict[str, object] = {}
-    exec(GROW_STUB, {}, names)
-    code, planted = getattr(thing, "__code__", None), names["grow"].__code__
-    if code is not None and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
-        raise Unattempted("`grow` is as it was planted, bug included.")
+    require_mended(thing, GROW_STUB, "`grow` is as it was planted, bug included.")
 
 
 GROW = Exercise(

@@ -7,7 +7,8 @@ import numpy as np
 from .. import answers_04 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
-from ..play import NO_ACCIDENT, Unattempted, require_class
+from ..planted import require_mended
+from ..play import NO_ACCIDENT, require_class
 from ..telling import advice_on
 from .cache import FRESH
 from .common import OrderPlay
@@ -90,18 +91,7 @@ class Recent:
 def require_other_than_planted(thing) -> None:
     """A class, and not the one with the planted bug."""
     require_class(thing, "Recent(capacity)")
-    names: dict[str, object] = {}
-    exec(RECENT_STUB, {}, names)
-    code, planted = (
-        getattr(getattr(kind, "use", None), "__code__", None) for kind in (thing, names["Recent"])
-    )
-    same = code is not None and (code.co_code, code.co_names, code.co_consts[1:]) == (
-        planted.co_code,
-        planted.co_names,
-        planted.co_consts[1:],
-    )
-    if same:
-        raise Unattempted("`Recent` is as it was planted, bug included.")
+    require_mended(thing, RECENT_STUB, "`Recent` is as it was planted, bug included.")
 
 
 RECENT = Exercise(

@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import answers_05 as answers
 from ..exercise import Exercise, Mutant
+from ..planted import require_mended
 from ..play import (
     Case,
     Play,
-    Unattempted,
     require_function,
 )
 from ..telling import message_of
@@ -116,12 +116,9 @@ def attend(query, key_blocks, value_blocks, table, position):
 def require_other_than_planted(thing) -> None:
     """A function, and not the one with the planted bug."""
     require_function(thing, "query", "key_blocks", "value_blocks", "table", "position")
-    names: dict[str, object] = {}
-    exec(ATTEND_STUB, {}, names)
-    code, planted = getattr(thing, "__code__", None), names["attend"].__code__
-    same = code is not None and code.co_consts == planted.co_consts
-    if same and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
-        raise Unattempted("`attend` is as it was planted: one token in four goes wrong.")
+    require_mended(
+        thing, ATTEND_STUB, "`attend` is as it was planted: one token in four goes wrong."
+    )
 
 
 ATTEND = Exercise(

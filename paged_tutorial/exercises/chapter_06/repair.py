@@ -13,12 +13,12 @@ from paged_tutorial import (
 
 from .. import answers_06 as answers
 from ..exercise import Exercise, Mutant
+from ..planted import require_mended
 from ..play import (
     Broken,
     Case,
     Outcome,
     Play,
-    Unattempted,
     require_function,
 )
 from ..telling import advice_on
@@ -131,11 +131,9 @@ def repair(model, tokens, missing, memory):
 def require_other_than_planted(thing) -> None:
     """A function, and not the one with the planted bug."""
     require_function(thing, "model", "tokens", "missing", "memory")
-    names: dict[str, object] = {}
-    exec(REPAIR_STUB, {}, names)
-    code, planted = getattr(thing, "__code__", None), names["repair"].__code__
-    if code is not None and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
-        raise Unattempted("`repair` is as it was planted: some repaired chats answer wrongly.")
+    require_mended(
+        thing, REPAIR_STUB, "`repair` is as it was planted: some repaired chats answer wrongly."
+    )
 
 
 REPAIR = Exercise(

@@ -14,10 +14,10 @@ from paged_tutorial import (
 
 from .. import answers_07 as answers
 from ..exercise import Exercise, Mutant
+from ..planted import require_mended
 from ..play import (
     Case,
     Play,
-    Unattempted,
     require_function,
 )
 from ..telling import tell
@@ -139,11 +139,7 @@ def preempt(engine):
 def require_other_than_planted(thing) -> None:
     """A function, and not the one with the planted bugs."""
     require_function(thing, "engine")
-    names: dict[str, object] = {}
-    exec(PREEMPT_STUB, {}, names)
-    code, planted = getattr(thing, "__code__", None), names["preempt"].__code__
-    if code is not None and (code.co_code, code.co_names) == (planted.co_code, planted.co_names):
-        raise Unattempted("`preempt` is as it was planted, bugs included.")
+    require_mended(thing, PREEMPT_STUB, "`preempt` is as it was planted, bugs included.")
 
 
 PREEMPT = Exercise(
