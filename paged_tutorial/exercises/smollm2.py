@@ -8,6 +8,8 @@ from paged_tutorial import ModelFileError, PagedEngine, Tokenizer, Transformer, 
 
 from .play import Unusable
 
+LONG = 120.0  # seconds for a model on a busy machine
+
 
 def smollm2() -> tuple[Transformer, Tokenizer]:
     """The model and its tokenizer. Raises Unusable, which says what to do, if there is none."""

@@ -13,14 +13,13 @@ from .. import answers_02 as answers
 from ..exercise import Exercise, Mutant
 from ..play import Case, Unattempted, require_class
 from ..plug import PluggedPool
-from ..smollm2 import new_tokens_of, smollm2
+from ..smollm2 import LONG, new_tokens_of, smollm2
 from ..telling import tell
 from .pool import PoolPlay, pool_cases
 
 OWN_SIZE = "A pool is made of a number of blocks and a block size, and keeps both."
 SAME_ANSWER = "On your pool the model says what it says on the package's own."
 ALL_BACK = "When all requests are finished, all blocks are free."
-LONG = 120.0  # seconds for a model on a busy machine
 QUESTION = "What is the capital of France?"
 ANSWER_SO_FAR = ("The capital of France is", "The capital of France is Paris")
 

@@ -21,7 +21,7 @@ from .. import answers_03 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
 from ..play import Case, Play, require_class
-from ..smollm2 import smollm2
+from ..smollm2 import LONG, smollm2
 from ..telling import names
 from .common import true_slot
 
@@ -31,7 +31,6 @@ MAPPED = "slot_mapping gives the slot of each position, in the order of the posi
 ANY_KIND = "The positions may be a range, a list or an array; the slots are an array."
 OUTSIDE = "A position outside the table is refused with ValueError that names it."
 SAME_ANSWER = "On your page table the model says what it says on one array."
-LONG = 120.0  # seconds for a model on a busy machine
 QUESTION = "What is the capital of France?"
 SUPPLY = (6, 2, 0, 5, 7, 1, 4, 3)
 

@@ -21,7 +21,7 @@ from ..play import (
     Play,
     require_function,
 )
-from ..smollm2 import new_tokens_of, smollm2
+from ..smollm2 import LONG, new_tokens_of, smollm2
 from .attend import GARBAGE, LARGE, LATER, ONE_SOFTMAX, OWN, PLACES, SCALED
 from .common import EXACT, numbers, told
 
@@ -34,7 +34,6 @@ TEXT = (
     "The key is in the red box and the coin is in the blue box. Both boxes stand on the table. "
     "To find the coin, open the"
 )
-LONG = 120.0  # seconds for a model on a busy machine
 
 
 class PagedPlay(Play):

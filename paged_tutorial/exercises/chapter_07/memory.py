@@ -24,7 +24,7 @@ from ..play import (
     Play,
     require_class,
 )
-from ..smollm2 import smollm2
+from ..smollm2 import LONG, smollm2
 from ..telling import tell
 
 NEW = "A new memory has all its blocks free, and keeps its number of blocks and its block size."
@@ -40,7 +40,6 @@ ANY_SIZE = "Scores of any size are right: no exp overflows."
 ATTENTION = "attention equals attention over the same keys and values in one run."
 SAME_ANSWER = "On your memory the model writes the tokens that it writes on the package's."
 FOUND = "On your memory as many tokens are found as on the package's."
-LONG = 120.0  # seconds for a model on a busy machine
 QUESTION = "What is the capital of France?"
 
 
