@@ -5,17 +5,23 @@ from __future__ import annotations
 import inspect
 from types import CodeType
 
-from .play import Unattempted
+from .play import Unattempted, require_class, require_function
 
 
 def require_mended(thing, stub: str, sign: str) -> None:
     """Raise Unattempted, with this sign, if a function or class still does what the stub does.
 
-    stub: text that defines one function or class, with the bug
+    stub: text that defines one function or class, with the bug. Raises Unusable for a thing
+    that cannot be called as that one.
     """
     names: dict[str, object] = {}
     exec(stub, {}, names)
-    (planted,) = names.values()
+    ((name, planted),) = names.items()
+    signature = inspect.signature(planted)
+    if inspect.isclass(planted):
+        require_class(thing, f"{name}{signature}")
+    else:
+        require_function(thing, *signature.parameters)
     if _doing(thing) == _doing(planted):
         raise Unattempted(sign)
 

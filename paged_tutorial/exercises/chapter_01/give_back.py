@@ -10,7 +10,7 @@ from .. import answers_01 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import Play, require_function
+from ..play import Play
 
 GONE = "A piece that is given back is no longer among the pieces."
 ONCE = "Each slot is in one piece or free, and free once."
@@ -109,14 +109,6 @@ def give_back(row, start):
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A function, and not the one with the planted bug."""
-    require_function(thing, "row", "start")
-    require_mended(
-        thing, GIVE_BACK_STUB, "`give_back` is as it was planted, bug included: pieces stay apart."
-    )
-
-
 GIVE_BACK = Exercise(
     id="1.4",
     title="Find the bug: the buddy that is not found",
@@ -131,7 +123,9 @@ GIVE_BACK = Exercise(
         "piece starts where the lower half did.",
     ),
     solution=answers.give_back,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, GIVE_BACK_STUB, "`give_back` is as it was planted, bug included: pieces stay apart."
+    ),
     play=GiveBack,
     cases=give_back_cases,
     insight="One flipped bit finds the neighbour, without a search: this is why the buddy system, "

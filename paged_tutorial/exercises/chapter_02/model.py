@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from paged_tutorial import (
-    PagedEngine,
-    random_model,
-)
+from paged_tutorial import PagedEngine, random_model
 
 from .. import answers_02 as answers
 from ..exercise import Exercise, Mutant

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paged_tutorial import (
-    OutOfBlocksError,
-)
+from paged_tutorial import OutOfBlocksError
 
 from .. import answers_02 as answers
 from ..checking import all_sequences, random_sequences

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from paged_tutorial import (
-    BlockPool,
-    OutOfBlocksError,
-)
+from paged_tutorial import BlockPool, OutOfBlocksError
 
 from .. import answers_02 as answers
 from ..checking import all_sequences
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import Play, require_function
+from ..play import Play
 
 ALL_OR_NOTHING = "With too few free blocks: OutOfBlocksError, and the pool as it was."
 EXACTLY = "With enough free blocks, take returns exactly as many as asked for, each held once."
@@ -77,12 +74,6 @@ def take(pool, num_blocks):
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A function, and not the one with the planted bug."""
-    require_function(thing, "pool", "num_blocks")
-    require_mended(thing, TAKE_STUB, "`take` is as it was planted, bug included: blocks get lost.")
-
-
 TAKE = Exercise(
     id="2.3",
     title="Find the bug: all or nothing",
@@ -97,7 +88,9 @@ TAKE = Exercise(
         "`pool.num_free` before you take anything, so that there is nothing to undo.",
     ),
     solution=answers.take,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, TAKE_STUB, "`take` is as it was planted, bug included: blocks get lost."
+    ),
     play=TakePlay,
     cases=take_cases,
     insight="Two ways are right: undo carefully, or check first, then act, and there is nothing to "

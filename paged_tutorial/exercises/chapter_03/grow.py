@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from paged_tutorial import (
-    PageTable,
-)
+from paged_tutorial import PageTable
 
 from .. import answers_03 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import Case, Play, require_function
+from ..play import Case, Play
 
 COVERED = "After grow, every one of the tokens has a slot: the table is long enough."
 NOT_EARLY = "No block is taken before a token needs it: a full block is not yet a reason."
@@ -72,12 +70,6 @@ def grow(table, num_tokens, allocate):
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A function, and not the one with the planted bug."""
-    require_function(thing, "table", "num_tokens", "allocate")
-    require_mended(thing, GROW_STUB, "`grow` is as it was planted, bug included.")
-
-
 GROW = Exercise(
     id="3.3",
     title="Find the bug: one block off",
@@ -92,7 +84,9 @@ GROW = Exercise(
         "`len(table) * block_size`.",
     ),
     solution=answers.grow,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, GROW_STUB, "`grow` is as it was planted, bug included."
+    ),
     play=Grow,
     cases=grow_cases,
     insight="Compare room with tokens, and no rounding is left to get wrong. The planted version "

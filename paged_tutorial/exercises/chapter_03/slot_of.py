@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 
-from paged_tutorial import (
-    PageTable,
-)
+from paged_tutorial import PageTable
 
 from .. import answers_03 as answers
 from ..exercise import Exercise, Mutant

@@ -9,13 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from paged_tutorial import (
-    BlockPool,
-    DenseKV,
-    PagedBatch,
-    paged_attention_gather,
-    random_model,
-)
+from paged_tutorial import BlockPool, DenseKV, PagedBatch, paged_attention_gather, random_model
 
 from .. import answers_03 as answers
 from ..checking import all_sequences, random_sequences

@@ -8,7 +8,7 @@ from .. import answers_04 as answers
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import NO_ACCIDENT, require_class
+from ..play import NO_ACCIDENT
 from ..telling import advice_on
 from .cache import FRESH
 from .common import OrderPlay
@@ -88,12 +88,6 @@ class Recent:
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A class, and not the one with the planted bug."""
-    require_class(thing, "Recent(capacity)")
-    require_mended(thing, RECENT_STUB, "`Recent` is as it was planted, bug included.")
-
-
 RECENT = Exercise(
     id="4.2",
     title="Find the bug: FIFO that calls itself LRU",
@@ -108,7 +102,9 @@ RECENT = Exercise(
         "newest.",
     ),
     solution=answers.Recent,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, RECENT_STUB, "`Recent` is as it was planted, bug included."
+    ),
     play=RecentPlay,
     cases=recent_cases,
     insight="A test that only fills and overflows a cache cannot tell LRU from FIFO: they differ "

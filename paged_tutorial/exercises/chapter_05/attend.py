@@ -10,11 +10,7 @@ import numpy as np
 from .. import answers_05 as answers
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import (
-    Case,
-    Play,
-    require_function,
-)
+from ..play import Case, Play
 from ..telling import message_of
 from .common import close, numbers, softmax_mean, told
 
@@ -113,14 +109,6 @@ def attend(query, key_blocks, value_blocks, table, position):
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A function, and not the one with the planted bug."""
-    require_function(thing, "query", "key_blocks", "value_blocks", "table", "position")
-    require_mended(
-        thing, ATTEND_STUB, "`attend` is as it was planted: one token in four goes wrong."
-    )
-
-
 ATTEND = Exercise(
     id="5.2",
     title="Find the bug: one token in four",
@@ -134,7 +122,9 @@ ATTEND = Exercise(
         "Position 4 is the *fifth* token. How many blocks do five tokens need?",
     ),
     solution=answers.attend,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, ATTEND_STUB, "`attend` is as it was planted: one token in four goes wrong."
+    ),
     play=AttendPlay,
     cases=attend_cases,
     insight="A position is one less than a length. Engines confuse the two at block boundaries, "

@@ -6,11 +6,7 @@ import math
 
 import numpy as np
 
-from ..play import (
-    NO_ACCIDENT,
-    Broken,
-    Outcome,
-)
+from ..play import NO_ACCIDENT, Broken, Outcome
 from ..telling import advice_on
 
 EXACT = 1e-4  # for numbers of size 1; the mistakes to be found are far larger

@@ -10,14 +10,7 @@ import numpy as np
 from .. import answers_05 as answers
 from ..checking import all_sequences
 from ..exercise import Exercise, Mutant
-from ..play import (
-    NO_ACCIDENT,
-    SAME_INPUT,
-    Case,
-    Outcome,
-    Play,
-    require_function,
-)
+from ..play import NO_ACCIDENT, SAME_INPUT, Case, Outcome, Play, require_function
 from ..telling import advice_on
 from .common import close, numbers, told
 

@@ -7,20 +7,11 @@ import math
 
 import numpy as np
 
-from paged_tutorial import (
-    Batch,
-    PagedEngine,
-    dense_attention,
-    random_model,
-)
+from paged_tutorial import Batch, PagedEngine, dense_attention, random_model
 
 from .. import answers_05 as answers
 from ..exercise import Exercise, Mutant
-from ..play import (
-    Case,
-    Play,
-    require_function,
-)
+from ..play import Case, Play, require_function
 from ..smollm2 import LONG, new_tokens_of, smollm2
 from .attend import GARBAGE, LARGE, LATER, ONE_SOFTMAX, OWN, PLACES, SCALED
 from .common import EXACT, numbers, told

@@ -8,11 +8,7 @@ import numpy as np
 
 from .. import answers_05 as answers
 from ..exercise import Exercise, Mutant
-from ..play import (
-    Case,
-    Play,
-    require_function,
-)
+from ..play import Case, Play, require_function
 from .common import close, numbers, softmax_mean, told
 
 SEES_ITSELF = "With a window of 1 a row sees only itself."

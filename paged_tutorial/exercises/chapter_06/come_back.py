@@ -6,25 +6,11 @@ import functools
 
 import numpy as np
 
-from paged_tutorial import (
-    BlockPool,
-    DenseKV,
-    OutOfBlocksError,
-    PagedKVCache,
-    fill,
-    random_model,
-)
+from paged_tutorial import BlockPool, DenseKV, OutOfBlocksError, PagedKVCache, fill, random_model
 
 from .. import answers_06 as answers
 from ..exercise import Exercise, Mutant
-from ..play import (
-    NO_ACCIDENT,
-    Broken,
-    Case,
-    Outcome,
-    Play,
-    require_function,
-)
+from ..play import NO_ACCIDENT, Broken, Case, Outcome, Play, require_function
 from ..smollm2 import smollm2
 from ..telling import advice_on, message_of
 

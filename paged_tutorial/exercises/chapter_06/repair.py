@@ -6,21 +6,12 @@ import functools
 
 import numpy as np
 
-from paged_tutorial import (
-    DenseKV,
-    random_model,
-)
+from paged_tutorial import DenseKV, random_model
 
 from .. import answers_06 as answers
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import (
-    Broken,
-    Case,
-    Outcome,
-    Play,
-    require_function,
-)
+from ..play import Broken, Case, Outcome, Play
 from ..telling import advice_on
 from .common import subsets
 
@@ -128,14 +119,6 @@ def repair(model, tokens, missing, memory):
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A function, and not the one with the planted bug."""
-    require_function(thing, "model", "tokens", "missing", "memory")
-    require_mended(
-        thing, REPAIR_STUB, "`repair` is as it was planted: some repaired chats answer wrongly."
-    )
-
-
 REPAIR = Exercise(
     id="6.2",
     title="Find the bug: a repair that passes its test",
@@ -150,7 +133,9 @@ REPAIR = Exercise(
         "`model.forward` wants the positions in the text, and they stand in `missing`.",
     ),
     solution=answers.repair,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, REPAIR_STUB, "`repair` is as it was planted: some repaired chats answer wrongly."
+    ),
     play=RepairPlay,
     cases=repair_cases,
     insight="The test lost the beginning, where counting from 0 happens to be right. Test holes "

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from .. import answers_06 as answers
 from ..exercise import Exercise, Mutant
-from ..play import (
-    Case,
-    Play,
-    require_function,
-)
+from ..play import Case, Play, require_function
 from .common import subsets
 
 MISSING = "A position whose block is not in the pool must be computed."

@@ -8,14 +8,7 @@ import numpy as np
 
 from .. import answers_07 as answers
 from ..exercise import Exercise, Mutant
-from ..play import (
-    NO_ACCIDENT,
-    Broken,
-    Case,
-    Outcome,
-    Play,
-    require_function,
-)
+from ..play import NO_ACCIDENT, Broken, Case, Outcome, Play, require_function
 from ..telling import where
 
 DRAWN = "Above temperature 0 the token is drawn: other seeds and positions, other tokens."

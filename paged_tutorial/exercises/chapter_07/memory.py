@@ -19,11 +19,7 @@ from .. import answers_07 as answers
 from ..chapter_02.pool import whole
 from ..checking import all_sequences, random_sequences
 from ..exercise import Exercise, Mutant
-from ..play import (
-    Case,
-    Play,
-    require_class,
-)
+from ..play import Case, Play, require_class
 from ..smollm2 import LONG, smollm2
 from ..telling import tell
 

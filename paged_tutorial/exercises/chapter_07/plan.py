@@ -8,13 +8,7 @@ import numpy as np
 
 from .. import answers_07 as answers
 from ..exercise import Exercise, Mutant
-from ..play import (
-    Broken,
-    Case,
-    Outcome,
-    Play,
-    require_function,
-)
+from ..play import Broken, Case, Outcome, Play, require_function
 from ..telling import advice_on
 
 TRIPLES = "A plan is a list of (request, positions, gets_token)."

@@ -7,19 +7,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from paged_tutorial import (
-    BlockPool,
-    PagedKVCache,
-)
+from paged_tutorial import BlockPool, PagedKVCache
 
 from .. import answers_07 as answers
 from ..exercise import Exercise, Mutant
 from ..planted import require_mended
-from ..play import (
-    Case,
-    Play,
-    require_function,
-)
+from ..play import Case, Play
 from ..telling import tell
 
 NEWEST = "The newest of those who run gives way: the last of engine.running, and nobody else."
@@ -136,12 +129,6 @@ def preempt(engine):
 '''
 
 
-def require_other_than_planted(thing) -> None:
-    """A function, and not the one with the planted bugs."""
-    require_function(thing, "engine")
-    require_mended(thing, PREEMPT_STUB, "`preempt` is as it was planted, bugs included.")
-
-
 PREEMPT = Exercise(
     id="7.2",
     title="Find the bugs: a victim treated badly",
@@ -156,7 +143,9 @@ PREEMPT = Exercise(
         "Take one line out, and put the victim in at the other end of the deque.",
     ),
     solution=answers.preempt,
-    require=require_other_than_planted,
+    require=lambda thing: require_mended(
+        thing, PREEMPT_STUB, "`preempt` is as it was planted, bugs included."
+    ),
     play=PreemptPlay,
     cases=preempt_cases,
     insight="Preemption costs time, never words. With greedy decoding a forgotten token comes out "
