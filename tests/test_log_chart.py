@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paged_tutorial.views.log_chart import LABEL_GAP, Scale, _apart, draw_lines
+from paged_tutorial.views.log_chart import LABEL_GAP, Scale, draw_lines
+from paged_tutorial.views.svg import apart
 
 
 def chart(lines, x=(1, 10, 100), **options):
@@ -39,10 +40,10 @@ def test_a_scale_puts_the_middle_ratio_into_the_middle(low, ratio):
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=6))
 def test_names_never_touch_and_keep_their_order(heights):
-    placed = _apart({str(number): height for number, height in enumerate(heights)})
-    ordered = [placed[str(n)] for n in sorted(range(len(heights)), key=heights.__getitem__)]
+    placed = apart(heights, LABEL_GAP)
+    ordered = [placed[n] for n in sorted(range(len(heights)), key=heights.__getitem__)]
     assert all(lower - upper >= LABEL_GAP - 1e-6 for upper, lower in pairwise(ordered))
-    assert all(placed[str(n)] >= height for n, height in enumerate(heights))
+    assert all(placed[n] >= height for n, height in enumerate(heights))
 
 
 @pytest.mark.parametrize("level", (0.004, 1, 3e6))

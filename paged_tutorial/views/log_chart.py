@@ -14,7 +14,7 @@ from math import ceil, floor, log10
 
 from .frame import MARGIN, WIDTH, Title
 from .palette import COLOURS, FAINT, GROUND, INK, MUTED, RULE
-from .svg import Picture, path, text, text_width
+from .svg import Picture, apart, path, text, text_width
 
 HIGH, MARKS, LABEL_GAP = 270, 6, 19
 DASHES = ("", "9 4", "9 3 2 3", "2 3")
@@ -83,8 +83,8 @@ def draw_lines(
     for number, line in enumerate(lines.values()):
         points = [(to_x(a), to_y(b)) for a, b in zip(x, line, strict=True)]
         parts.append(_line(points, number))
-    ends = {name: to_y(line[-1]) for name, line in lines.items()}
-    for name, y in _apart(ends).items():
+    ends = apart([to_y(line[-1]) for line in lines.values()], LABEL_GAP)
+    for name, y in zip(lines, ends, strict=True):
         parts.append(text(right, y + 4.5, name, 13, INK, weight=600))
     said = [f"{y_label}, against {x_label}; both axes logarithmic."]
     said += [
@@ -103,15 +103,6 @@ def _line(points: Sequence[tuple[float, float]], number: int) -> str:
     marks = "".join(marker.format(x=x, y=y) for x, y in some)
     dash = DASHES[number % len(DASHES)]
     return path(way, stroke=colour, line=2.4, dash=dash) + path(marks, colour, GROUND, 1)
-
-
-def _apart(heights: Mapping[str, float]) -> dict[str, float]:
-    """The same heights, from the top down, moved so that no two names touch."""
-    placed: dict[str, float] = {}
-    last = float("-inf")
-    for name in sorted(heights, key=heights.__getitem__):
-        last = placed[name] = max(heights[name], last + LABEL_GAP)
-    return placed
 
 
 def _plain(number: float, digits: int = 3) -> str:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from .palette import COLOURS as _TRIPLES
 from .palette import FAINT, GROUND, INK, MUTED, RULE
+from .svg import apart
 
 COLOURS = tuple(solid for solid, _, _ in _TRIPLES)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -83,15 +84,11 @@ def line_labels(axis, gap: float = 14) -> None:
     axis.figure.draw_without_rendering()  # only now are the limits final
     to_points = 72 / axis.figure.dpi
     heights = [axis.transData.transform((x, y))[1] * to_points for _, x, y in ends]
-    last = -float("inf")
-    for index in sorted(range(len(ends)), key=heights.__getitem__):
-        line, x, y = ends[index]
-        shift = max(0.0, last + gap - heights[index])
-        last = heights[index] + shift
+    for (line, x, y), height, placed in zip(ends, heights, apart(heights, gap), strict=True):
         axis.annotate(
             line.get_label(),
             (x, y),
-            xytext=(8, shift),
+            xytext=(8, placed - height),
             textcoords="offset points",
             va="center",
             color=INK,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from html import escape
 
@@ -64,6 +64,14 @@ def wrapped(content: str, width: float, size: float, weight: int = 400) -> list[
     """The lines of a paragraph that is to fit into a width."""
     character = text_width("x", size, weight) * IN_LINES
     return textwrap.wrap(content, max(8, int(width / character)))
+
+
+def apart(heights: Sequence[float], gap: float) -> list[float]:
+    """The heights of lines of text, the larger ones raised so that none comes nearer than `gap`."""
+    placed, last = list(heights), float("-inf")
+    for index in sorted(range(len(heights)), key=heights.__getitem__):
+        last = placed[index] = max(heights[index], last + gap)
+    return placed
 
 
 class Faces:
